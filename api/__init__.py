@@ -1,0 +1,1 @@
+"""The HTTP service: submit, watch and fetch."""

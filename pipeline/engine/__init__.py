@@ -1,0 +1,1 @@
+"""Engines: what listens to a recording and speaks."""

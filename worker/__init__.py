@@ -1,0 +1,1 @@
+"""The worker host: supervisor, queue and lifecycle."""
