@@ -25,7 +25,7 @@ class Problem:
     code: str
     """Stable name of the kind of problem, for programs."""
     where: str
-    """JSON pointer (`/holdings/3/weight_pct`) or `row 4, column weight_pct`; empty for the whole."""
+    """JSON pointer (`/holdings/3/name`) or `row 4, column name`; empty for the whole."""
     message: str
     """One sentence for a person: what is wrong and what would be accepted."""
 

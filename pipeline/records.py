@@ -504,3 +504,5 @@ class Dossier:
     """In order of epoch, turn and block."""
     frames: Mapping[str, FrameRecord]
     """The frames that findings and evidence name, by digest."""
+    end_reason: str | None = None
+    """Why the job ended, where that is not its newest epoch's reason; an open set."""

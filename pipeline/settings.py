@@ -22,7 +22,7 @@ class MediaLimits:
     """What the media process may use; each has a reason beside its number."""
 
     memory_bytes: int = 3 * 1024**3
-    """Address space. The decoder's libraries map about 0.6 GiB; an 8K picture takes 0.3 GiB a copy."""
+    """Address space. The libraries map about 0.6 GiB; an 8K picture takes 0.2 GiB a copy."""
     cpu_s: int = 8 * 3600
     """Processor time: twelve hours of 720p at half as slow as the slowest decode measured."""
     silence_s: float = 60.0

@@ -67,14 +67,12 @@ class Engine(ABC):
         """
 
 
-
-
 class Session(ABC):
     """One epoch inside the engine.
 
-    Order: `step` for every unit, then `drain` once at the source's natural end, then `close`. `stop`
-    may come at any moment from any thread. After EpochUncertain or SessionStopped only `close` is
-    left; it is idempotent, always resets the engine and frees it for the next session.
+    Order: `step` for every unit, then `drain` once at the source's natural end, then `close`.
+    `stop` may come at any moment from any thread. After EpochUncertain or SessionStopped only
+    `close` is left; it is idempotent, always resets the engine and frees it for the next session.
     """
 
     def __init__(self, context: SessionContext) -> None:
@@ -89,6 +87,15 @@ class Session(ABC):
         self._end: SessionEnd | None = None
 
     # --- for the loop
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing has been fed yet."""
+        return self._next_sequence == 0 and not self._is_over
+
+    @property
+    def is_closed(self) -> bool:
+        return self._end is not None
 
     def step(self, unit: Unit, *, epoch: int, sequence: int) -> Reply:
         """Feed one unit and return what the engine made of it.
@@ -248,7 +255,7 @@ class Session(ABC):
 
 
 def check_unit(unit: Unit) -> None:
-    """Raise UnitRefused where a unit must not reach an engine (rule 4, validate before mutation)."""
+    """Raise UnitRefused where a unit must not reach an engine (design.md, rule 4)."""
     if len(unit.pcm) != PCM_BYTES:
         raise UnitRefused(
             "samples", f"{len(unit.pcm)} bytes of audio; a unit has {SAMPLES_PER_UNIT} float32"
