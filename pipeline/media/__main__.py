@@ -1,0 +1,76 @@
+"""The media process: one request as its argument, messages on its standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+
+from pipeline.errors import RecordingRefused
+from pipeline.media.confine import apply_limits, leave_with_parent, take_output
+from pipeline.plain import from_plain
+from pipeline.wire import Failure, MediaRequest, Message, Pulse, Refusal, encode
+
+PULSE_S = 2.0
+"""How often a sign of life is sent while there is nothing else to send."""
+
+
+class _Pipe:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._sent = time.monotonic()
+
+    def send(self, message: Message) -> None:
+        data = memoryview(encode(message))
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+        self._sent = time.monotonic()
+
+    def pulse(self) -> None:
+        if time.monotonic() - self._sent > PULSE_S:
+            self.send(Pulse())
+
+
+def main(argument: str) -> None:
+    """Serve one request; ends quietly when the other side has gone."""
+    pipe = _Pipe(take_output())
+    leave_with_parent()
+    try:
+        request = from_plain(MediaRequest, json.loads(argument))
+        apply_limits(request.limits)
+        _serve(request, pipe)
+    except RecordingRefused as refused:
+        pipe.send(Refusal(code=refused.code, message=refused.message))
+    except MemoryError:
+        pipe.send(
+            Refusal(code="memory_limit", message="decoding it needs more memory than allowed")
+        )
+    except BrokenPipeError:
+        os._exit(0)
+    except Exception:  # noqa: BLE001 - what is left is a fault of ours, and is told to the loop
+        pipe.send(Failure(traceback=traceback.format_exc(limit=20)))
+
+
+def _serve(request: MediaRequest, pipe: _Pipe) -> None:
+    # Only now, under the limits, is the library loaded that reads hostile bytes.
+    from pipeline.media.source import open_source
+    from pipeline.media.units import UnitMerger
+
+    source = open_source(
+        request.path, start_s=request.start_s, limits=request.limits, pulse=pipe.pulse
+    )
+    pipe.send(source.probe)
+    if request.is_probe_only:
+        return
+    merger = UnitMerger(source, start_s=request.start_s, longest_edge_px=request.longest_edge_px)
+    for event in merger.events():
+        pipe.send(event)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+    # Decoder threads of a damaged file can hang in their teardown; there is nothing left to save.
+    sys.stdout.flush()
+    os._exit(0)

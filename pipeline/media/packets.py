@@ -1,0 +1,47 @@
+"""The packets of one stream with the scan's clock corrections written into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import av
+
+from pipeline.media.scan import StreamScan, packets_of
+
+if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.stream import Stream
+    from av.video.stream import VideoStream
+
+
+def corrected_packets(
+    container: InputContainer,
+    stream: AudioStream | VideoStream,
+    found: StreamScan,
+    *,
+    first: int,
+    pulse: Callable[[], None],
+    on_error: Callable[[av.FFmpegError], None],
+) -> Iterator[Packet[Stream]]:
+    """Packets from ordinal `first` on; decoded frames then come out on the continued clock.
+
+    A time stamp that the scan did not believe is removed, as if the file had none there.
+    """
+    offsets = list(found.offsets)
+    offset_us = 0
+    for ordinal, packet in enumerate(packets_of(container, stream, pulse=pulse, on_error=on_error)):
+        while offsets and ordinal >= offsets[0][0]:
+            offset_us = offsets.pop(0)[1]
+        if ordinal < first:
+            continue
+        if ordinal in found.strays:
+            packet.pts = packet.dts = None
+        elif offset_us and packet.time_base:
+            base = packet.time_base
+            ticks = round(offset_us * base.denominator / (1_000_000 * base.numerator))
+            packet.pts = None if packet.pts is None else packet.pts + ticks
+            packet.dts = None if packet.dts is None else packet.dts + ticks
+        yield packet

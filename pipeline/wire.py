@@ -1,0 +1,134 @@
+"""The messages between the media process and the loop: a length-prefixed header and two blobs."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.clock import SAMPLES_PER_UNIT
+from pipeline.plain import from_plain, to_plain
+from pipeline.records import FRAME_BYTES_MAX, Frame, Gap, MediaEnd, MediaEvent, Probe, Unit
+from pipeline.settings import MediaLimits
+
+_PREFIX = struct.Struct("<III")
+_HEADER_BYTES_MAX = 4 * 1024 * 1024
+"""Far above the largest probe: 64 streams with their clipped details."""
+_PCM_BYTES = SAMPLES_PER_UNIT * 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class MediaRequest:
+    """What the media process is asked to do; travels as its one argument."""
+
+    path: str
+    """Absolute path of one local file."""
+    start_s: int
+    """First source second to send."""
+    longest_edge_px: int
+    limits: MediaLimits
+    is_probe_only: bool = False
+    """Whether to end after the probe."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pulse:
+    """Still working: nothing to send yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """The recording cannot be analysed."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A fault of OmnAI's own in the media process."""
+
+    traceback: str
+
+
+Message = MediaEvent | Pulse | Refusal | Failure
+
+_KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Probe, Gap, MediaEnd, Pulse, Refusal, Failure)
+}
+
+
+class WireError(ValueError):
+    """The bytes are not a message of this protocol."""
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of one message."""
+    pcm, jpeg = b"", b""
+    if isinstance(message, Unit):
+        pcm = message.pcm
+        header: dict[str, Any] = {
+            "second": message.second,
+            "start_ms": message.start_ms,
+            "end_ms": message.end_ms,
+            "real_samples": message.real_samples,
+            "filled_samples": message.filled_samples,
+            "synthetic_samples": message.synthetic_samples,
+            "is_frame_held": message.is_frame_held,
+            "decode_ms": message.decode_ms,
+            "frame": None,
+        }
+        if message.frame is not None:
+            jpeg = message.frame.jpeg
+            header["frame"] = {
+                "source_ms": message.frame.source_ms,
+                "width_px": message.frame.width_px,
+                "height_px": message.frame.height_px,
+                "sha256": message.frame.sha256,
+            }
+    else:
+        header = to_plain(message)
+    text = json.dumps([type(message).__name__, header], allow_nan=False).encode()
+    return _PREFIX.pack(len(text), len(pcm), len(jpeg)) + text + pcm + jpeg
+
+
+def decode(read: Callable[[int], bytes]) -> Message | None:
+    """The next message; `read(n)` gives exactly n bytes, or fewer at the end of the stream.
+
+    None at a clean end. Raises WireError where the bytes break off or make no sense; the sender
+    handles hostile input and is not trusted.
+    """
+    prefix = read(_PREFIX.size)
+    if not prefix:
+        return None
+    if len(prefix) < _PREFIX.size:
+        raise WireError("the stream breaks off inside a message")
+    lengths = _PREFIX.unpack(prefix)
+    header_bytes, pcm_bytes, jpeg_bytes = lengths
+    if (
+        header_bytes > _HEADER_BYTES_MAX
+        or pcm_bytes not in (0, _PCM_BYTES)
+        or jpeg_bytes > FRAME_BYTES_MAX
+    ):
+        raise WireError(f"a message of {header_bytes}+{pcm_bytes}+{jpeg_bytes} bytes")
+    parts = [read(length) if length else b"" for length in lengths]
+    if [len(part) for part in parts] != list(lengths):
+        raise WireError("the stream breaks off inside a message")
+    header, pcm, jpeg = parts
+    try:
+        name, body = json.loads(header)
+        if name == Unit.__name__:
+            return _unit(body, pcm, jpeg)
+        return from_plain(_KINDS[name], body)  # type: ignore[no-any-return]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WireError(f"a message that makes no sense: {error}") from error
+
+
+def _unit(body: dict[str, Any], pcm: bytes, jpeg: bytes) -> Unit:
+    described = body.pop("frame")
+    frame = Frame(**described, jpeg=jpeg) if described is not None else None
+    if len(pcm) != _PCM_BYTES:
+        raise ValueError("a unit without samples")
+    return Unit(**body, pcm=pcm, frame=frame)
