@@ -1,0 +1,369 @@
+"""Replies become findings when they are complete, evidence when they are not, and never vanish."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.findings.grammar import Cleaner
+from pipeline.records import Evidence, EvidenceKind, Finding, Interval
+from tests.pipeline.findings.replies import Epoch, Record, frame_at, spoken, told
+from tests.pipeline.findings.turns import FIVE, OTHER, TURNS, E, F, Turn
+
+GRAINS = st.sampled_from(
+    [
+        "Holdings: Acme\n",
+        "Holdings: Nvidia.\n",
+        "Evidence: Rose.\n",
+        "Audio evidence: said\n",
+        "Implication: up.\n",
+        "Uncertainty: much.\n",
+        "**Verify:** ask.\n",
+        "Verify: ask\n",
+        "ask again.\n",
+        "and",
+        "\n",
+        "\r",
+        "\n\n",
+        ".\r\n",
+        "Eviden",
+        "\u200b",
+        ": ",
+        FIVE,
+        FIVE + "\n",
+        OTHER + "\n",
+    ]
+)
+TEXTS = st.one_of(st.text(max_size=120), st.lists(GRAINS, max_size=14).map("".join))
+
+
+def content(record: Record) -> F | E:
+    if isinstance(record, Finding):
+        return F(record.holding_ids, record.is_closed, record.unmatched, record.ambiguous)
+    return E(record.text)
+
+
+def in_order(records: dict[tuple[int, int], Record]) -> list[Record]:
+    return [records[key] for key in sorted(records)]
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in TURNS])
+def test_a_turn_that_ends_says_this(turn: Turn) -> None:
+    records = in_order(spoken([turn.text]))
+    assert tuple(map(content, records)) == turn.ended
+    evidence = [record for record in records if isinstance(record, Evidence)]
+    assert all(record.kind is EvidenceKind.TURN for record in evidence)
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in TURNS])
+def test_a_turn_that_is_cut_says_this(turn: Turn) -> None:
+    records = in_order(spoken([turn.text], ends=False))
+    assert tuple(map(content, records)) == turn.cut
+    evidence = [record for record in records if isinstance(record, Evidence)]
+    assert all(record.kind is EvidenceKind.CUT for record in evidence)
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in TURNS])
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_turn_in_single_characters_says_the_same(turn: Turn, ends: bool) -> None:
+    letters = in_order(spoken(list(turn.text), ends=ends))
+    assert told(letters) == told(in_order(spoken([turn.text], ends=ends)))
+
+
+@given(TEXTS, st.data(), st.booleans())
+@settings(max_examples=400)
+def test_any_split_of_any_text_says_the_same(text: str, data: st.DataObject, ends: bool) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    split = in_order(spoken(parts, ends=ends))
+    assert told(split) == told(in_order(spoken([text], ends=ends)))
+
+
+@given(TEXTS, st.booleans())
+@settings(max_examples=300)
+def test_nothing_said_is_lost_and_nothing_is_told_twice(text: str, ends: bool) -> None:
+    lines = [line.strip() for line in Cleaner().clean(text).split("\n") if line.strip()]
+    records = spoken([text], ends=ends).values()
+    kept = [line.strip() for record in records for line in record.text.split("\n") if line.strip()]
+    assert sorted(kept) == sorted(lines)
+
+
+def test_a_finding_has_its_fields() -> None:
+    [finding] = spoken([FIVE + "\n"]).values()
+    assert isinstance(finding, Finding)
+    assert (finding.evidence, finding.implication) == ("Revenue was 5.1bn.", "Margins may rise.")
+    assert (finding.uncertainty, finding.verification) == ("One quarter only.", "Read the filing.")
+    assert not finding.is_audio_evidence
+    assert finding.text == FIVE
+
+
+def test_what_was_only_heard_is_marked_and_what_was_also_seen_keeps_the_label() -> None:
+    [heard] = spoken([FIVE.replace("Evidence", "Audio evidence")]).values()
+    [both] = spoken([FIVE.replace("Impl", "Audio evidence: Applause.\nImpl")]).values()
+    assert isinstance(heard, Finding)
+    assert isinstance(both, Finding)
+    assert (heard.evidence, heard.is_audio_evidence) == ("Revenue was 5.1bn.", True)
+    assert both.evidence == "Revenue was 5.1bn.\nAudio evidence: Applause."
+    assert not both.is_audio_evidence
+
+
+def test_values_lose_the_markers_of_a_bold_line() -> None:
+    [finding] = spoken(["\n".join(f"**{line}**" for line in FIVE.split("\n"))]).values()
+    assert isinstance(finding, Finding)
+    assert finding.verification == "Read the filing."
+
+
+# --- when
+
+
+def test_a_finding_is_published_at_the_line_end_that_closes_it() -> None:
+    epoch = Epoch()
+    assert epoch.say(FIVE[:80]) == ()
+    assert epoch.say(FIVE[80:]) == ()
+    [finding] = epoch.say("\nAsk")
+    assert content(finding) == F(("ACM",))
+    assert finding.origin.generated_in == Interval(start_ms=0, end_ms=3000)
+    assert (finding.origin.first_sequence, finding.origin.last_sequence) == (0, 2)
+
+
+def test_a_continuing_turn_updates_the_same_record() -> None:
+    epoch = Epoch()
+    [first] = epoch.say(FIVE + "\n")
+    assert epoch.say("Ask the ") == ()
+    [second] = epoch.say("company.\n")
+    assert (first.turn, first.block) == (second.turn, second.block) == (0, 0)
+    assert second.text == FIVE + "\nAsk the company."
+    assert second.origin.generated_in.end_ms == 3000
+    assert epoch.say("", end=True) == ()
+    assert epoch.cut() == ()
+
+
+def test_a_finding_that_the_turns_end_closed_has_the_turns_end() -> None:
+    epoch = Epoch()
+    epoch.say(FIVE)
+    epoch.say("")
+    [finding] = epoch.say("", end=True)
+    assert content(finding) == F(("ACM",))
+    assert finding.origin.generated_in == Interval(start_ms=0, end_ms=3000)
+
+
+def test_nothing_of_an_incomplete_turn_is_told_before_its_end() -> None:
+    epoch = Epoch()
+    assert epoch.say("Something is shown.\n\nHoldings: Acme\n") == ()
+    assert epoch.say("Evidence: It rose.\n\n") == ()
+    records = epoch.say("Done", end=True)
+    assert [record.block for record in records] == [0, 1, 2]
+
+
+def test_a_block_closed_by_every_line_is_told_a_bounded_number_of_times() -> None:
+    epoch = Epoch()
+    updates = len(epoch.say(FIVE + "\n"))
+    for _ in range(100):
+        updates += len(epoch.say("Ask again.\n"))
+    assert updates <= 10
+    [last] = epoch.say("\n")
+    assert last.text == FIVE + "\nAsk again." * 100
+    assert last.origin.last_sequence == 100
+
+
+def test_the_last_closing_before_a_cut_counts_though_it_was_not_told_yet() -> None:
+    epoch = Epoch()
+    epoch.say(FIVE + "\n")
+    for _ in range(20):
+        epoch.say("Ask again.\n")
+    epoch.say("And")
+    finding, rest = epoch.cut()
+    assert finding.text == FIVE + "\nAsk again." * 20
+    assert finding.origin.last_sequence == 20
+    assert content(rest) == E("And")
+    assert rest.block == 1
+
+
+def test_turns_are_counted_and_listening_ends_none() -> None:
+    epoch = Epoch()
+    epoch.listen(2)
+    epoch.say("One.")
+    epoch.listen()
+    assert [content(record) for record in epoch.say(" Two.", end=True)] == [E("One. Two.")]
+    [second] = epoch.say("Three.", end=True)
+    assert second.turn == 1
+
+
+def test_a_cut_after_the_last_turn_has_nothing_to_say() -> None:
+    epoch = Epoch()
+    assert epoch.cut() == ()
+    epoch.say("One.", end=True)
+    assert epoch.cut() == epoch.cut() == ()
+
+
+def test_a_drain_completes_for_the_last_source_second() -> None:
+    epoch = Epoch()
+    epoch.say(FIVE)
+    [finding] = epoch.say("\n", end=True, frame=False, at_ms=(850, 850))
+    assert finding.origin.generated_in == Interval(start_ms=0, end_ms=850)
+
+
+# --- where from
+
+
+def test_what_was_available_begins_with_the_engines_memory() -> None:
+    epoch = Epoch()
+    epoch.listen(10)
+    [evidence] = epoch.say("One.", end=True, window=4)
+    assert evidence.origin.available_from_ms == 4000
+    assert evidence.origin.generated_in.start_ms == 10_000
+    assert evidence.origin.interval == Interval(start_ms=4000, end_ms=11_000)
+
+
+def test_what_was_available_begins_after_the_turn_before() -> None:
+    epoch = Epoch()
+    epoch.listen(3)
+    epoch.say("One.", end=True)
+    epoch.listen(2)
+    [evidence] = epoch.say("Two.", end=True, window=1)
+    assert evidence.origin.available_from_ms == 4000
+
+
+def test_a_window_that_slides_during_a_turn_does_not_shorten_what_was_available() -> None:
+    epoch = Epoch()
+    epoch.listen(5)
+    epoch.say("One", window=2)
+    [evidence] = epoch.say(".", end=True, window=5)
+    assert evidence.origin.available_from_ms == 2000
+
+
+def test_a_memory_that_never_slides_is_kept_in_bounded_space() -> None:
+    epoch = Epoch()
+    epoch.listen(3000)
+    [evidence] = epoch.say("One.", end=True)
+    assert evidence.origin.available_from_ms == 0
+    assert len(epoch.reader._starts) <= 1024
+    assert len(epoch.reader._ring) == 128
+
+
+def shas(*source_ms: int) -> tuple[str, ...]:
+    return tuple(frame_at(ms).sha256 for ms in source_ms)
+
+
+def test_frames_are_at_the_turns_first_unit_then_at_its_completion_then_the_earliest() -> None:
+    epoch = Epoch()
+    epoch.listen(5)
+    epoch.say("One", window=1)
+    epoch.say(" two")
+    records = epoch.say(" three.", end=True)
+    assert records[0].origin.frame_sha256s == shas(5000, 7000, 1000)
+    assert [frame.source_ms for frame in epoch.reader.frames(records)] == [5000, 7000, 1000]
+
+
+def test_frames_come_from_the_evidence_interval_only() -> None:
+    epoch = Epoch()
+    epoch.listen(2)
+    epoch.say("One.", end=True)
+    epoch.listen(2, frame=False)
+    [evidence] = epoch.say("Two.", end=True, frame=False)
+    assert evidence.origin.frame_sha256s == ()
+
+
+def test_the_last_frame_before_a_turn_stands_for_its_first_unit() -> None:
+    epoch = Epoch()
+    epoch.listen(2)
+    epoch.listen(2, frame=False)
+    epoch.say("One", frame=False)
+    [evidence] = epoch.say(".", end=True)
+    assert evidence.origin.frame_sha256s == shas(1000, 5000, 0)
+
+
+def test_a_long_turn_keeps_the_frames_of_its_beginning() -> None:
+    epoch = Epoch(ring_capacity=4)
+    epoch.listen(3)
+    epoch.say("One")
+    for _ in range(50):
+        epoch.say(" more")
+    records = epoch.say(".", end=True)
+    assert records[0].origin.frame_sha256s == shas(3000, 54_000, 0)
+    assert len(epoch.reader.frames(records)) == 3
+
+
+def test_each_picture_is_named_once() -> None:
+    epoch = Epoch()
+    [evidence] = epoch.say("One.", end=True)
+    assert evidence.origin.frame_sha256s == shas(0)
+
+
+def test_a_closing_that_waits_keeps_the_frames_of_its_moment() -> None:
+    epoch = Epoch(ring_capacity=2)
+    epoch.say(FIVE + "\n")
+    for _ in range(20):
+        epoch.say("Ask again.\n")
+    epoch.say("And")
+    for _ in range(10):
+        epoch.say(" so")
+    records = epoch.cut()
+    assert records[0].origin.frame_sha256s == shas(0, 20_000)
+    assert {frame.source_ms for frame in epoch.reader.frames(records)} == {0, 20_000, 31_000}
+
+
+# --- how much work
+
+
+def calls_for(parts: list[str]) -> int:
+    """Function calls that reading takes, built-in ones included; the same on every machine."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        epoch = Epoch()
+        for part in parts:
+            epoch.say(part)
+        epoch.say("", end=True)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "grain",
+    [
+        "word ",
+        "\n",
+        "Evidence: x\n",
+        "Verify: x.\n",
+        FIVE + "\n",
+        FIVE + "\n\n",
+        "Acme, ",
+        " and ",
+        "Inc ",
+        "**",
+        "Holdings: Acme. Evidence: ",
+    ],
+)
+@pytest.mark.parametrize("head", ["", FIVE + "\n", FIVE + "\nHoldings: "])
+def test_twice_the_text_takes_twice_the_work(head: str, grain: str) -> None:
+    once, twice = calls_for([head, *[grain] * 300]), calls_for([head, *[grain] * 600])
+    assert twice < 2.3 * once + 2000
+
+
+@pytest.mark.parametrize("grain", ["Ask again.\n", FIVE + "\n", "x"])
+def test_what_is_told_is_bounded_by_what_is_said(grain: str) -> None:
+    epoch = Epoch()
+    records = list(epoch.say(FIVE + "\n"))
+    for _ in range(400):
+        records += epoch.say(grain)
+    records += epoch.say("", end=True)
+    said = len(FIVE) + 400 * len(grain)
+    assert sum(len(record.text) for record in records) < 10 * said
+
+
+def test_records_are_for_replies_that_speak() -> None:
+    epoch = Epoch()
+    epoch.listen()
+    assert epoch.records == {}
