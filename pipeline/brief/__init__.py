@@ -1,0 +1,1 @@
+"""The brief: one typed document, assembled from the rows of a job and rendered to files."""
