@@ -1,0 +1,5 @@
+"""`python -m omnai`."""
+
+from omnai.cli import main
+
+main()

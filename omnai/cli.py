@@ -1,0 +1,29 @@
+"""The `omnai` command."""
+
+from __future__ import annotations
+
+import typer
+
+from omnai.commands import analyze, capabilities, db, services, units
+
+app = typer.Typer(
+    name="omnai",
+    help="Watches recordings for investment teams and says what matters, and when.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,  # they would print portfolios and URLs
+    rich_markup_mode=None,
+)
+app.command("analyze")(analyze.analyze)
+app.command("units")(units.units)
+app.command("capabilities")(capabilities.capabilities)
+app.add_typer(db.app, name="db")
+app.add_typer(services.app, name="services")
+
+
+def main() -> None:
+    """Entry point of the `omnai` script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Settings come from the environment once, and nothing unknown or malformed passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import SettingsRefused
+from pipeline.settings import MediaLimits, Settings
+
+
+def test_without_variables_the_defaults_hold() -> None:
+    settings = Settings.from_environment({"PATH": "/bin"})
+    assert settings.data_dir == Path("var")
+    assert settings.database_url is None
+    assert settings.media == MediaLimits()
+
+
+def test_variables_are_read_into_their_types() -> None:
+    settings = Settings.from_environment(
+        {
+            "OMNAI_DATA_DIR": "/srv/omnai",
+            "OMNAI_DATABASE_URL": "postgresql+psycopg://me@db/omnai",
+            "OMNAI_FRAME_RING": "64",
+            "OMNAI_MEDIA_SILENCE_S": "2.5",
+            "OMNAI_MEDIA_EDGE_PX": "4096",
+        }
+    )
+    assert settings.data_dir == Path("/srv/omnai")
+    assert settings.database_url == "postgresql+psycopg://me@db/omnai"
+    assert (settings.frame_ring, settings.media.silence_s, settings.media.edge_px) == (
+        64,
+        2.5,
+        4096,
+    )
+
+
+def test_everything_unknown_or_malformed_is_named_at_once_without_its_value() -> None:
+    with pytest.raises(SettingsRefused) as caught:
+        Settings.from_environment(
+            {
+                "OMNAI_DATABASE_URL": "mysql://root:hunter2@db",
+                "OMNAI_DATA_DRI": "/tmp",
+                "OMNAI_FRAME_RING": "0",
+                "OMNAI_MEDIA_CPU_S": "soon",
+            }
+        )
+    problems = caught.value.problems
+    assert [(problem.where, problem.code) for problem in problems] == [
+        ("OMNAI_DATABASE_URL", "setting_malformed"),
+        ("OMNAI_DATA_DRI", "setting_unknown"),
+        ("OMNAI_FRAME_RING", "setting_malformed"),
+        ("OMNAI_MEDIA_CPU_S", "setting_malformed"),
+    ]
+    assert "OMNAI_DATA_DIR" in problems[1].message
+    assert "hunter2" not in str(caught.value)
+
+
+def test_variables_of_the_tests_and_scripts_are_left_alone() -> None:
+    Settings.from_environment({"OMNAI_TEST_DATABASE_URL": "x", "OMNAI_VENV": ".venv-3.10"})
