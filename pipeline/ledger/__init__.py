@@ -1,0 +1,1 @@
+"""What a run knows, in PostgreSQL and in the frame store; the only home of `sqlalchemy`."""

@@ -1,0 +1,95 @@
+"""What can go wrong with the ledger; no message carries a stored value or an address."""
+
+from __future__ import annotations
+
+from pipeline.errors import OmnaiError
+
+
+class DatabaseUnavailable(OmnaiError):
+    """The database cannot be reached or did not answer in time; nothing is known to be written."""
+
+    code = "database_unavailable"
+
+
+class DatabaseUnsuitable(OmnaiError):
+    """The database cannot hold OmnAI's tables."""
+
+    code = "database_unsuitable"
+
+
+class SchemaOutdated(OmnaiError):
+    """The database does not have this release's tables; run `omnai db upgrade`."""
+
+    code = "schema_outdated"
+
+
+class StorageFull(OmnaiError):
+    """The database's storage is full; nothing was written."""
+
+    code = "storage_full"
+
+
+class LedgerRefused(OmnaiError):
+    """The database refused a write; nothing was written."""
+
+    code = "ledger_refused"
+
+    def __init__(self, *, constraint: str | None, sqlstate: str | None) -> None:
+        self.constraint = constraint
+        self.sqlstate = sqlstate
+        what = f"constraint {constraint}" if constraint else f"SQLSTATE {sqlstate or 'unknown'}"
+        super().__init__(f"the database refused a write and kept nothing of it: {what}")
+
+
+class SlotBusy(OmnaiError):
+    """Another epoch holds this worker slot; it must be released first."""
+
+    code = "slot_busy"
+
+
+class JobUnknown(OmnaiError):
+    """There is no such job."""
+
+    code = "job_unknown"
+
+
+class EpochUnknown(OmnaiError):
+    """There is no such epoch."""
+
+    code = "epoch_unknown"
+
+
+class EdgeRefused(OmnaiError):
+    """A job may not move between these states."""
+
+    code = "edge_refused"
+
+    def __init__(self, source: str, target: str, accepted: tuple[str, ...]) -> None:
+        self.source = source
+        self.target = target
+        others = ", ".join(accepted) or "nothing"
+        super().__init__(f"a {source} job cannot become {target}; it may become: {others}")
+
+
+class UnitConflict(OmnaiError):
+    """A unit contradicts the ones already recorded."""
+
+    code = "unit_conflict"
+
+
+class TextConflict(OmnaiError):
+    """A piece of evidence would take the place of a finding."""
+
+    code = "text_conflict"
+
+
+class FrameMissing(OmnaiError):
+    """There is no kept frame of this name."""
+
+    code = "frame_missing"
+
+
+class FrameDamaged(OmnaiError):
+    """A frame's bytes are not those that its name promises."""
+
+    code = "frame_damaged"

@@ -1,0 +1,36 @@
+"""The tables, as typed models; importing this package knows them all."""
+
+from __future__ import annotations
+
+from pipeline.ledger.schema.api_keys import ApiKeyRow
+from pipeline.ledger.schema.briefs import BriefRow
+from pipeline.ledger.schema.columns import Base
+from pipeline.ledger.schema.epochs import EpochRow, GapRow, UnitRow
+from pipeline.ledger.schema.jobs import BlobRow, HoldingRow, JobRow, RecordingRow
+from pipeline.ledger.schema.texts import (
+    EvidenceFrameRow,
+    EvidenceRow,
+    FindingFrameRow,
+    FindingHoldingRow,
+    FindingRow,
+    FrameRow,
+)
+
+__all__ = [
+    "ApiKeyRow",
+    "Base",
+    "BlobRow",
+    "BriefRow",
+    "EpochRow",
+    "EvidenceFrameRow",
+    "EvidenceRow",
+    "FindingFrameRow",
+    "FindingHoldingRow",
+    "FindingRow",
+    "FrameRow",
+    "GapRow",
+    "HoldingRow",
+    "JobRow",
+    "RecordingRow",
+    "UnitRow",
+]

@@ -1,0 +1,1 @@
+"""Tests of the ledger, all against a real PostgreSQL."""
