@@ -88,6 +88,8 @@ class MediaChild:
                     return
                 case Pulse():
                     continue
+                case Refusal() if self._last_source_ms is not None:
+                    raise self._stopped(message.code, message.message)  # something was fed from it
                 case Refusal():
                     raise RecordingRefused(message.code, message.message)
                 case Failure():
@@ -129,7 +131,7 @@ class MediaChild:
             # A crash breaks a message off; so would hostile code, which is not believed either.
             self._process.kill()
             self._process.wait()
-            raise self._stopped("decoder_crashed", self._how_it_ended()) from error
+            raise self._stopped(*self._why_it_ended()) from error
         if message is None and self._process.wait() != 0:
             raise self._stopped(*self._why_it_ended())
         return message

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from pipeline.clock import SAMPLES_PER_UNIT
 from pipeline.plain import from_plain, to_plain
-from pipeline.records import FRAME_BYTES_MAX, Frame, Gap, MediaEnd, MediaEvent, Probe, Unit
+from pipeline.records import FRAME_BYTES_MAX, Gap, MediaEnd, MediaEvent, Probe, Unit
 from pipeline.settings import MediaLimits
 
 _PREFIX = struct.Struct("<III")
@@ -118,17 +119,35 @@ def decode(read: Callable[[int], bytes]) -> Message | None:
         raise WireError("the stream breaks off inside a message")
     header, pcm, jpeg = parts
     try:
-        name, body = json.loads(header)
+        name, body = json.loads(header, parse_constant=_refuse_constant)
         if name == Unit.__name__:
             return _unit(body, pcm, jpeg)
+        if pcm or jpeg:
+            raise ValueError("samples or a picture outside a unit")
         return from_plain(_KINDS[name], body)  # type: ignore[no-any-return]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise WireError(f"a message that makes no sense: {error}") from error
 
 
-def _unit(body: dict[str, Any], pcm: bytes, jpeg: bytes) -> Unit:
-    described = body.pop("frame")
-    frame = Frame(**described, jpeg=jpeg) if described is not None else None
-    if len(pcm) != _PCM_BYTES:
-        raise ValueError("a unit without samples")
-    return Unit(**body, pcm=pcm, frame=frame)
+def _unit(body: Any, pcm: bytes, jpeg: bytes) -> Unit:
+    if not isinstance(body, dict):
+        raise ValueError("a unit without a body")
+    described = body.get("frame")
+    if described is not None:
+        described = {**described, "jpeg": jpeg}
+    elif jpeg:
+        raise ValueError("a picture without a description")
+    unit = from_plain(Unit, {**body, "pcm": pcm, "frame": described})
+    counts = (unit.real_samples, unit.filled_samples, unit.synthetic_samples)
+    if len(pcm) != _PCM_BYTES or min(counts) < 0 or sum(counts) != SAMPLES_PER_UNIT:
+        raise ValueError("a unit whose samples do not add up")
+    if unit.second < 0 or unit.start_ms != unit.second * 1000:
+        raise ValueError("a unit that is not at its second")
+    # The digest becomes a name in storage that others trust.
+    if unit.frame is not None and hashlib.sha256(jpeg).hexdigest() != unit.frame.sha256:
+        raise ValueError("a picture that is not the one named")
+    return unit
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")

@@ -22,7 +22,9 @@ DECODERS = (
 
 def main() -> None:
     codecs = {name: _decoder(name) for name in DECODERS}
-    demuxers = {name: name in av.format.formats_available for name in DEMUXERS.split(",")}
+    # One demuxer answers to several names, joined by commas.
+    known = {name for names in av.format.formats_available for name in names.split(",")}
+    demuxers = {name: name in known for name in DEMUXERS.split(",")}
     found = {"av": av.__version__, "ffmpeg": str(av.ffmpeg_version_info)}
     json.dump({"versions": found, "decoders": codecs, "demuxers": demuxers}, sys.stdout)
 

@@ -10,21 +10,25 @@ import threading
 
 from pipeline.settings import MediaLimits
 
+CPU_GRACE_S = 5
+"""The soft limit's SIGXCPU tells the loop why; at an equal hard limit Linux sends SIGKILL first."""
+
 
 def apply_limits(limits: MediaLimits) -> None:
     """Bound address space and processor time; no core file, no file written."""
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, 0)
-    _lower(resource.RLIMIT_CPU, limits.cpu_s)
+    _lower(resource.RLIMIT_CPU, limits.cpu_s, CPU_GRACE_S)
     if sys.platform == "linux":  # macOS ignores or refuses an address-space limit
         _lower(resource.RLIMIT_AS, limits.memory_bytes)
 
 
-def _lower(which: int, value: int) -> None:
+def _lower(which: int, value: int, grace: int = 0) -> None:
     _, hard = resource.getrlimit(which)
+    ceiling = value + grace
     if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(which, (value, value))
+        ceiling = min(ceiling, hard)
+    resource.setrlimit(which, (min(value, ceiling), ceiling))
 
 
 def leave_with_parent() -> None:

@@ -77,9 +77,15 @@ def open_container(path: str, *, is_fragment_cut: bool = False) -> InputContaine
 def check_file(path: str, *, file_bytes_max: int) -> int:
     """The file's size. Raises RecordingRefused where it is not a readable, non-empty file."""
     file = Path(path)
-    if not file.is_file():
-        raise RecordingRefused("not_a_file", f"it is not a file; accepted are {ACCEPTED}")
-    size = file.stat().st_size
+    try:
+        if not file.is_file():
+            raise RecordingRefused("not_a_file", f"it is not a file; accepted are {ACCEPTED}")
+        with file.open("rb") as opened:
+            size = os.fstat(opened.fileno()).st_size
+    except OSError as error:
+        raise RecordingRefused(
+            "unreadable", f"the file cannot be read: {error.strerror or type(error).__name__}"
+        ) from error
     if size == 0:
         raise RecordingRefused("empty_file", "the file is empty (0 bytes)")
     if size > file_bytes_max:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 THREADS = 4
 """Decoder threads: more only add address space, and the loop waits for the engine, not for us."""
 
+PICTURES_UNSURE = THREADS + 16
+"""An error is known when its packet is read, up to the threads and the reordering depth of H.264
+and HEVC before the pictures around it come out."""
+
 TIMES_LOOKED_AT = 48
 """Frames whose order of time stamps is checked before they are trusted."""
 
@@ -56,8 +60,10 @@ class Track:
         self._last = Fraction(0)
         self.origin = Fraction(0)
         """Container time of source time 0, set once the first frames are known."""
-        self.is_damaged = False
-        """Whether something was lost since `take_damage` was last asked."""
+        self._unsure = 0
+        """For how many of the next pictures something may have been lost before them."""
+        self.is_out_of_memory = False
+        """Whether a packet needed more memory than this process may have."""
 
     @property
     def video(self) -> VideoStream:
@@ -82,13 +88,14 @@ class Track:
                 self._lost("packets_damaged", "packets are marked as damaged or lost")
             try:
                 frames = self._stream.decode(packet)
-            except av.FFmpegError:
-                self._lost("decode_errors", "packets could not be decoded")
+            except av.FFmpegError as error:
+                self._undecoded(error)
                 continue
             yield from frames
         try:
             rest = self._stream.decode(None)
-        except av.FFmpegError:
+        except av.FFmpegError as error:
+            self._undecoded(error)
             return
         for frame in rest:
             if not frame.time_base:
@@ -106,18 +113,26 @@ class Track:
         self._last = max(self._last, time)
 
     def take_damage(self) -> bool:
-        """Whether something was lost since the last call."""
-        damaged, self.is_damaged = self.is_damaged, False
-        return damaged
+        """Whether something may have been lost before the picture that is asked about."""
+        is_unsure = self._unsure > 0
+        self._unsure = max(self._unsure - 1, 0)
+        return is_unsure
 
     def close(self) -> None:
         self._container.close()
+
+    def _undecoded(self, error: av.FFmpegError) -> None:
+        if isinstance(error, MemoryError):
+            self.is_out_of_memory = True
+            self._lost("out_of_memory", "packets needed more memory to decode than is allowed")
+        else:
+            self._lost("decode_errors", "packets could not be decoded")
 
     def _read_error(self, error: av.FFmpegError) -> None:
         self._lost("read_errors", "the container could not be read on without a break")
 
     def _lost(self, code: str, message: str) -> None:
-        self.is_damaged = True
+        self._unsure = PICTURES_UNSURE
         kind = self._stream.type
         at = milliseconds(max(self._last - self.origin, Fraction(0)))
         self._remarks.note(f"{kind}_{code}", f"{kind}: {message}", start_ms=at)

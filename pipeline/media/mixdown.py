@@ -62,7 +62,8 @@ class Mixdown:
         if over.any():
             self.clipped_samples += int(over.sum())
             mixed = np.clip(mixed, -1.0, 1.0)
-        return mixed.astype(np.float32)
+        mono: FLOAT = mixed.astype(np.float32)
+        return mono
 
 
 def channel_weights(names: list[str]) -> FLOAT:

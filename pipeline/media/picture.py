@@ -46,13 +46,10 @@ def encode_frame(
     `aspect` is the width of a stored pixel over its height.
     """
     image = Image.fromarray(_upright(frame, aspect, longest_edge_px))
-    jpeg = b""
-    for quality in JPEG_QUALITIES:
-        buffer = io.BytesIO()
-        image.save(buffer, "JPEG", quality=quality, subsampling=0 if quality >= 80 else 2)
-        jpeg = buffer.getvalue()
-        if len(jpeg) <= FRAME_BYTES_MAX:
-            break
+    jpeg = _fitting_jpeg(image)
+    while jpeg is None:
+        image = image.reduce(2)  # noise at full size passes the bound at every quality
+        jpeg = _fitting_jpeg(image)
     return Frame(
         source_ms=source_ms,
         width_px=image.width,
@@ -60,6 +57,16 @@ def encode_frame(
         jpeg=jpeg,
         sha256=hashlib.sha256(jpeg).hexdigest(),
     )
+
+
+def _fitting_jpeg(image: Image.Image) -> bytes | None:
+    """The image at the best quality that fits FRAME_BYTES_MAX; None where none does."""
+    for quality in JPEG_QUALITIES:
+        buffer = io.BytesIO()
+        image.save(buffer, "JPEG", quality=quality, subsampling=0 if quality >= 80 else 2)
+        if buffer.tell() <= FRAME_BYTES_MAX:
+            return buffer.getvalue()
+    return None
 
 
 def _upright(frame: av.VideoFrame, aspect: Fraction, longest_edge_px: int) -> PIXELS:

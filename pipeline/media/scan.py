@@ -16,6 +16,9 @@ FORWARD_JUMP_US = 30_000_000
 RUNS_MAX = 100_000
 """Stretches kept for one stream; later ones extend the last."""
 
+REORDERED_MAX = 16
+"""Pictures by which presentation runs ahead of decoding at most (H.264, HEVC)."""
+
 JUMPS_MAX = 10_000
 """Corrections kept for one stream; a file with more has no clock worth following."""
 
@@ -86,15 +89,22 @@ class _StreamClock:
         self._offset = 0
         self._part = 0
         self._pending: _Pending | None = None
+        self._is_shown = False
 
-    def see(self, ordinal: int, time: int, duration: int) -> None:
+    def see(self, ordinal: int, time: int, duration: int, *, is_shown: bool = False) -> None:
+        """Take in one packet; `is_shown` where its time is that of presentation, not decoding."""
         time += self._offset
         if self._pending is not None:
             time = self._settle(time)
         step = duration if duration > 0 else self._step
-        if self._end is not None and self._is_jump(time):
+        is_other_kind = is_shown != self._is_shown
+        slack = REORDERED_MAX * step if is_other_kind else 0
+        if self._end is not None and self._is_jump(time, slack):
             self._pending = _Pending(ordinal, time, time + step)
             return
+        if is_other_kind:
+            self._is_shown = is_shown
+            self._end = None
         self._extend(time, time + step)
 
     def finish(self) -> None:
@@ -107,9 +117,9 @@ class _StreamClock:
         else:
             self._found.strays.add(pending.ordinal)
 
-    def _is_jump(self, time: int) -> bool:
+    def _is_jump(self, time: int, slack: int) -> bool:
         assert self._end is not None
-        return time < self._end - BACK_JUMP_US or time > self._end + FORWARD_JUMP_US
+        return time < self._end - BACK_JUMP_US - slack or time > self._end + FORWARD_JUMP_US
 
     def _settle(self, time: int) -> int:
         """Decide the pending jump; return this packet's time under that decision."""
@@ -150,7 +160,7 @@ class _StreamClock:
             self._step = min(max(end - time, 1000), 1_000_000)
         runs = self._found.runs
         if runs and (time <= runs[-1][1] + FORWARD_JUMP_US or len(runs) >= RUNS_MAX):
-            runs[-1] = (runs[-1][0], max(end, runs[-1][1]))
+            runs[-1] = (min(time, runs[-1][0]), max(end, runs[-1][1]))
         else:
             runs.append((time, end))
         self._end = end if self._end is None else max(end, time)
@@ -175,15 +185,15 @@ def scan_packets(
         ordinal = found.packets
         found.packets += 1
         found.corrupt += bool(packet.is_corrupt)
-        ticks = packet.dts
+        ticks, is_shown = packet.dts, False
         if ticks is None and (kind == "audio" or packet.is_keyframe):
-            ticks = packet.pts  # in presentation order only for these
+            ticks, is_shown = packet.pts, kind == "video"  # in order only for these
         base = packet.time_base
         if ticks is None or not base:
             continue
         time = ticks * base.numerator * 1_000_000 // base.denominator
         duration = (packet.duration or 0) * base.numerator * 1_000_000 // base.denominator
-        clock.see(ordinal, time, duration)
+        clock.see(ordinal, time, duration, is_shown=is_shown)
         if packet.is_keyframe and not found.offsets and time <= start_us:
             found.key_before_start = ordinal
     for clock in clocks.values():

@@ -59,6 +59,7 @@ class _Opening:
         self._pulse = pulse
         self._remarks = RemarkBook()
         self._scan = Scan()
+        self._is_out_of_memory = False
 
     def open(self) -> Source:
         size = check_file(self._path, file_bytes_max=self._limits.file_bytes)
@@ -83,6 +84,8 @@ class _Opening:
         audio_track = self._track(audio_index)
         heard = iter(()) if audio_track is None else sounds(audio_track, mixdown)
         first_sound = next(heard, None)
+        if audio_track is not None:
+            self._is_out_of_memory |= audio_track.is_out_of_memory
         self._check_decodable(choice.streams, first_sound, times)
         origin = _origin(container_start, first_sound, times)
         if audio_track is not None:
@@ -151,6 +154,8 @@ class _Opening:
                     "protected",
                     "the recording is protected (DRM); only its owner's player can read it",
                 )
+            if self._is_out_of_memory:
+                raise RecordingRefused("memory_limit", "decoding it needs more memory than allowed")
             raise RecordingRefused(
                 "nothing_decodable",
                 "not a single second of sound or picture in it could be decoded; "
@@ -165,6 +170,10 @@ class _Opening:
                 )
         if any(s.is_chosen and s.kind == "video" for s in streams) and times.first is None:
             self._remarks.note("video_undecodable", "no picture could be decoded")
+            if self._is_out_of_memory:
+                self._remarks.note(
+                    "video_out_of_memory", "pictures need more memory to decode than is allowed"
+                )
         if any(s.is_chosen and s.kind == "audio" for s in streams) and first_sound is None:
             self._remarks.note("audio_undecodable", "no sound could be decoded")
         if times.is_by_decode_order:
@@ -181,6 +190,7 @@ class _Opening:
         try:
             return look_at_times(track)
         finally:
+            self._is_out_of_memory |= track.is_out_of_memory
             track.close()
 
     def _track(
