@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
+from pipeline.characters import is_invisible
+from pipeline.decimals import decimal_text
 from pipeline.records import Holding
 
 PROMPT_VERSION = 1
@@ -84,8 +85,7 @@ def _holding_line(holding: Holding) -> str:
         name = f"{name} (also {', '.join(holding.aliases)})"
     parts = (holding.id, name, listing, holding.currency, holding.asset_type)
     cells = [_folded(part).replace("|", "/") for part in parts]
-    weight = format(holding.weight_pct.normalize(), "f")
-    return "- " + " | ".join([*cells, f"{weight}%"])
+    return "- " + " | ".join([*cells, f"{decimal_text(holding.weight_pct)}%"])
 
 
 # The tokenizer turns `<unit>`, `</image>` or `<|im_end|>` into control tokens wherever they stand.
@@ -97,6 +97,6 @@ def _folded(text: str) -> str:
     visible = "".join(
         " " if character.isspace() else character
         for character in text
-        if character.isspace() or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+        if character.isspace() or not is_invisible(character)
     )
     return _MARKUP.sub("< ", " ".join(visible.split()))

@@ -200,6 +200,16 @@ class Unit:
     decode_ms: float
     """Wall time the media process spent on this unit."""
 
+    @property
+    def frame_ms(self) -> int | None:
+        """Time of the unit's own frame; none where it has none."""
+        return None if self.frame is None or self.is_frame_held else self.frame.source_ms
+
+    @property
+    def held_frame_ms(self) -> int | None:
+        """Time of the held picture; none where none is fed."""
+        return None if self.frame is None or not self.is_frame_held else self.frame.source_ms
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
@@ -330,6 +340,18 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FrameRecord:
+    """A kept frame without its bytes: one still that stands at two times is two of them."""
+
+    sha256: str
+    """Digest of the bytes; their name in storage."""
+    source_ms: int
+    """When it is presented; tells the frames of one epoch apart."""
+    width_px: int
+    height_px: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Origin:
     """Where a text comes from: what the model could have drawn on, and when it said it."""
 
@@ -341,7 +363,7 @@ class Origin:
     """The turn's first unit."""
     last_sequence: int
     """The unit that completed the text."""
-    frame_sha256s: tuple[str, ...]
+    frames: tuple[FrameRecord, ...]
     """Frames kept from the evidence interval, the most telling first."""
 
     @property
@@ -453,16 +475,6 @@ class RecordingRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameRecord:
-    """A kept frame, without its bytes."""
-
-    sha256: str
-    source_ms: int
-    width_px: int
-    height_px: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class EpochRecord:
     """One epoch of a job as the ledger knows it."""
 
@@ -502,7 +514,5 @@ class Dossier:
     """In order of epoch, turn and block."""
     evidence: tuple[Evidence, ...]
     """In order of epoch, turn and block."""
-    frames: Mapping[str, FrameRecord]
-    """The frames that findings and evidence name, by digest."""
     end_reason: str | None = None
     """Why the job ended, where that is not its newest epoch's reason; an open set."""

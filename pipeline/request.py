@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
 from collections.abc import Collection, Mapping
 from datetime import date
 
+from pipeline.characters import control_character, pointer_token, quoted
 from pipeline.errors import InputRefused, Problem
 from pipeline.records import Options, Request
 
@@ -128,7 +128,7 @@ def _engine(value: object, engines: Collection[str], problems: list[Problem]) ->
         return value
     known = f"accepted: {', '.join(sorted(engines)) or 'none is installed'}"
     if isinstance(value, str):
-        _refuse(problems, "engine_unknown", "/engine", f"no engine {_shown(value)}; {known}")
+        _refuse(problems, "engine_unknown", "/engine", f"no engine {quoted(value)}; {known}")
     else:
         _refuse(problems, "engine_type", "/engine", f"it is {_kind(value)}; {known}")
     return ""
@@ -138,7 +138,7 @@ def _options(given: Mapping[str, object], problems: list[Problem]) -> Options:
     accepted: dict[str, int] = {}
     for name, value in given.items():
         bounds = OPTION_BOUNDS.get(name)
-        where = f"/options/{_pointer(name)}"
+        where = f"/options/{pointer_token(str(name))}"
         if bounds is None:
             near = difflib.get_close_matches(str(name)[:100], OPTION_BOUNDS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"accepted: {', '.join(OPTION_BOUNDS)}"
@@ -156,30 +156,10 @@ def _options(given: Mapping[str, object], problems: list[Problem]) -> Options:
 
 
 def _refuse_control(text: str, where: str, problems: list[Problem], *, allowed: str) -> None:
-    for position, character in enumerate(text, start=1):
-        if character in allowed or not _is_control(character):
-            continue
+    found = control_character(text, allowed=allowed)
+    if found is not None:
         breaks = "; line breaks and tabs are accepted" if allowed else ""
-        _refuse(
-            problems,
-            "text_control_character",
-            where,
-            f"character {position} (U+{ord(character):04X}) is a control character; "
-            f"give plain text{breaks}",
-        )
-        return
-
-
-def _is_control(character: str) -> bool:
-    # Joiners stay allowed, since scripts such as Persian write words with them; overrides of the
-    # writing direction do not, since they make a text read as another one.
-    return (
-        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
-        or unicodedata.bidirectional(character) in _BIDI_CONTROLS
-    )
-
-
-_BIDI_CONTROLS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+        _refuse(problems, "text_control_character", where, f"{found}; give plain text{breaks}")
 
 
 def _refuse(problems: list[Problem], code: str, where: str, message: str) -> None:
@@ -198,16 +178,3 @@ def _kind(value: object) -> str:
     if isinstance(value, int):
         return "a number"
     return "not a single value"
-
-
-def _pointer(name: object) -> str:
-    return (
-        "".join(character if character.isprintable() else "?" for character in str(name)[:60])
-        .replace("~", "~0")
-        .replace("/", "~1")
-    )
-
-
-def _shown(text: str) -> str:
-    short = text if len(text) <= 40 else text[:40] + "…"
-    return ascii(short) if not short.isprintable() else f"“{short}”"

@@ -162,7 +162,6 @@ class _Plan:
 
 
 def _line(unit: Unit) -> dict[str, Any]:
-    shown_ms = None if unit.frame is None else unit.frame.source_ms
     return {
         "second": unit.second,
         "start_ms": unit.start_ms,
@@ -170,8 +169,8 @@ def _line(unit: Unit) -> dict[str, Any]:
         "real_samples": unit.real_samples,
         "filled_samples": unit.filled_samples,
         "synthetic_samples": unit.synthetic_samples,
-        "frame_ms": None if unit.is_frame_held else shown_ms,
-        "held_frame_ms": shown_ms if unit.is_frame_held else None,
+        "frame_ms": unit.frame_ms,
+        "held_frame_ms": unit.held_frame_ms,
         "rms_dbfs": rms_dbfs(unit.pcm),
         "audio_sha256": hashlib.sha256(unit.pcm).hexdigest(),
     }

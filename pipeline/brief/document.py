@@ -168,8 +168,6 @@ class Source:
     """`t=start,end`, a W3C media fragment for `play`."""
     frames: tuple[FrameRef, ...]
     """The most telling first."""
-    frames_missing: int
-    """Frames the text names that are not in storage."""
 
 
 @dataclass(frozen=True, kw_only=True)

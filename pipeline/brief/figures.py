@@ -6,19 +6,12 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 from pipeline.clock import clock_text
-
-
-def plain(value: Decimal) -> str:
-    """A decimal without exponent, trailing zeros or negative zero."""
-    text = format(value, "f")
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return "0" if text in {"-0", ""} else text
+from pipeline.decimals import decimal_text
 
 
 def percent(value: Decimal) -> str:
     """`12.5 %`, a true minus sign for a short."""
-    return f"{plain(value).replace('-', '−')}\u00a0%"
+    return f"{decimal_text(value).replace('-', '−')}\u00a0%"
 
 
 def share_text(share_pct: Decimal | None) -> str:
@@ -38,7 +31,7 @@ def share(part_ms: int, whole_ms: int) -> Decimal | None:
 
 def seconds(ms: int) -> str:
     """Milliseconds as seconds with as many decimals as they have, `754.5`."""
-    return plain(Decimal(ms).scaleb(-3))
+    return decimal_text(Decimal(ms).scaleb(-3))
 
 
 def clock(ms: int) -> str:

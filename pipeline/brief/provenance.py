@@ -15,9 +15,10 @@ from pipeline.brief.document import (
     Setting,
     StreamEntry,
 )
-from pipeline.brief.figures import plain, utc, wall_ms
+from pipeline.brief.figures import utc, wall_ms
 from pipeline.brief.seams import Ownership
 from pipeline.brief.selection import Selection
+from pipeline.decimals import decimal_text
 from pipeline.records import Decision, Dossier, EpochRecord, FedUnit, MediaEnd, Probe
 
 
@@ -119,4 +120,4 @@ def _exact(value: str | int | float | bool | None) -> str | int | bool | None:
     if not isinstance(value, float):
         return value
     exact = Decimal(repr(value))
-    return plain(exact) if exact.is_finite() else repr(value)
+    return decimal_text(exact) if exact.is_finite() else repr(value)

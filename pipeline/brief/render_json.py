@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
 from decimal import Decimal
-from enum import Enum
+from typing import NoReturn
 
 from pipeline.brief.document import Brief, Moment, Span
-from pipeline.brief.figures import plain
-
-Json = str | int | bool | None | list["Json"] | dict[str, "Json"]
+from pipeline.decimals import decimal_text
+from pipeline.plain import Forms, Json, to_plain
 
 
 def to_json(brief: Brief) -> bytes:
@@ -37,28 +35,21 @@ def _canonical(document: dict[str, Json]) -> bytes:
 
 
 def _document(brief: Brief) -> dict[str, Json]:
-    return _object(brief)
+    document: dict[str, Json] = to_plain(brief, _FORMS)
+    return document
 
 
-def _object(record: object) -> dict[str, Json]:
-    entries = {
-        field.name: _value(getattr(record, field.name))
-        for field in fields(record)  # type: ignore[arg-type]
-    }
-    if isinstance(record, (Moment, Span)):
-        entries["text"] = record.text
-    return entries
+def _with_text(stretch: Moment | Span) -> dict[str, Json]:
+    return {**to_plain(stretch), "text": stretch.text}
 
 
-def _value(value: object) -> Json:
-    if isinstance(value, Enum):
-        return str(value.value)
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, Decimal):
-        return plain(value)
-    if isinstance(value, tuple):
-        return [_value(item) for item in value]
-    if is_dataclass(value):
-        return _object(value)
-    raise TypeError(f"a brief holds no {type(value).__name__}")
+def _refuse_float(value: float) -> NoReturn:
+    raise TypeError("a brief holds no float: its digits would depend on who writes them")
+
+
+_FORMS: Forms = {
+    Decimal: decimal_text,
+    Moment: _with_text,
+    Span: _with_text,
+    float: _refuse_float,
+}

@@ -138,15 +138,12 @@ def _source(source: Source, recording_href: str | None) -> str:
 
 
 def _frames(source: Source, frame_href: FrameHref | None) -> str:
-    shown = [
+    return "\n".join(
         f"![{wording.frame_alt(frame.at.text)}]({safe_href(frame_href(frame.sha256))})"
         if frame_href
         else f"{wording.frame_alt(frame.at.text)} (`{inline(frame.sha256)}`)"
         for frame in source.frames
-    ]
-    if source.frames_missing:
-        shown.append(wording.frames_missing(source.frames_missing))
-    return "\n".join(shown)
+    )
 
 
 def _exposure(exposure: Exposure) -> str:

@@ -24,7 +24,6 @@ from pipeline.records import (
     Evidence,
     EvidenceKind,
     Finding,
-    FrameRecord,
     Holding,
     Interval,
 )
@@ -48,7 +47,7 @@ def select(dossier: Dossier, ownership: Ownership) -> Selection:
     evidence.sort(key=_place)
     return Selection(
         findings=tuple(
-            _finding(finding, f"F{number}", refs, dossier.frames)
+            _finding(finding, f"F{number}", refs)
             for number, finding in enumerate(findings, start=1)
         ),
         evidence=tuple(
@@ -56,7 +55,7 @@ def select(dossier: Dossier, ownership: Ownership) -> Selection:
                 ref=f"E{number}",
                 is_cut=item.kind is EvidenceKind.CUT,
                 text=item.text,
-                source=_source(item, dossier.frames),
+                source=_source(item),
             )
             for number, item in enumerate(evidence, start=1)
         ),
@@ -88,12 +87,7 @@ def _place(item: Finding | Evidence) -> tuple[int, int, int, int, int]:
     return said.start_ms, said.end_ms, item.epoch, item.turn, item.block
 
 
-def _finding(
-    finding: Finding,
-    ref: str,
-    refs: Mapping[str, HoldingRef],
-    frames: Mapping[str, FrameRecord],
-) -> FindingEntry:
+def _finding(finding: Finding, ref: str, refs: Mapping[str, HoldingRef]) -> FindingEntry:
     return FindingEntry(
         ref=ref,
         holdings=tuple(refs[id] for id in refs if id in finding.holding_ids),
@@ -104,7 +98,7 @@ def _finding(
         verification=finding.verification,
         text=finding.text,
         marks=_marks(finding),
-        source=_source(finding, frames),
+        source=_source(finding),
     )
 
 
@@ -121,9 +115,8 @@ def _marks(finding: Finding) -> tuple[Mark, ...]:
     )
 
 
-def _source(item: Finding | Evidence, frames: Mapping[str, FrameRecord]) -> Source:
+def _source(item: Finding | Evidence) -> Source:
     origin = item.origin
-    kept = [frames[sha256] for sha256 in origin.frame_sha256s if sha256 in frames]
     start_ms, end_ms = play_interval(origin)
     return Source(
         epoch=item.epoch,
@@ -141,9 +134,8 @@ def _source(item: Finding | Evidence, frames: Mapping[str, FrameRecord]) -> Sour
                 width_px=frame.width_px,
                 height_px=frame.height_px,
             )
-            for frame in kept
+            for frame in origin.frames
         ),
-        frames_missing=len(origin.frame_sha256s) - len(kept),
     )
 
 

@@ -246,7 +246,3 @@ def superseded(findings: int, evidence: int) -> str:
 
 def frame_alt(moment: str) -> str:
     return f"Picture from the recording at {moment}"
-
-
-def frames_missing(number: int) -> str:
-    return f"{count(number, 'picture', 'pictures')} named by this text could not be found."

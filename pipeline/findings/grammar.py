@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
+from pipeline.characters import is_invisible
 from pipeline.prompt import LABEL_SPELLINGS, Label
 
 LABEL_HEAD_CHARS = 64
 """A label with its markers is shorter; looking no further keeps every line linear."""
 
 _LINE_ENDS = frozenset("\n\v\f\x85\u2028\u2029")
-
-# Letters and marks by category, yet drawn as nothing: fillers, joiners, variation selectors.
-_BLANK_RANGES = (
-    (0x034F, 0x034F),
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x180B, 0x180F),
-    (0x3164, 0x3164),
-    (0xFE00, 0xFE0F),
-    (0xFFA0, 0xFFA0),
-    (0xE0100, 0xE01EF),
-)
 
 
 class Cleaner:
@@ -48,16 +36,6 @@ class Cleaner:
         if character == "\t":
             return " "
         return "" if is_invisible(character) else character
-
-
-def is_invisible(character: str) -> bool:
-    """Whether it is drawn as nothing: controls, formats, lone surrogates, fillers."""
-    if " " <= character <= "~":
-        return False
-    code = ord(character)
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs") or any(
-        first <= code <= last for first, last in _BLANK_RANGES
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

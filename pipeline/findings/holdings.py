@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.findings.grammar import is_invisible
+from pipeline.characters import is_invisible
 from pipeline.records import Holding
 
 _ONE_WORD_FORMS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 
 from pipeline.records import Frame
 
@@ -18,9 +17,6 @@ class FrameRing:
 
     def __len__(self) -> int:
         return len(self._frames)
-
-    def __iter__(self) -> Iterator[Frame]:
-        return (frame for _, frame in self._frames)
 
     def add(self, sequence: int, frame: Frame) -> None:
         """Keep a frame that was fed with this unit; units come in order."""
@@ -68,7 +64,7 @@ class TurnFrames:
             self._earliest = self._ring.first(from_sequence=self._from, to_sequence=sequence)
 
     def chosen(self) -> tuple[Frame, ...]:
-        """At the turn's first unit, at the unit reached, the earliest; each picture once."""
+        """At the turn's first unit, at the unit reached, the earliest; each moment once."""
         told = (self._at_start, self._latest, self._earliest)
-        distinct = {frame.sha256: frame for frame in told if frame is not None}
+        distinct = {frame.source_ms: frame for frame in told if frame is not None}
         return tuple(distinct.values())

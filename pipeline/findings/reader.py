@@ -16,6 +16,7 @@ from pipeline.records import (
     EvidenceKind,
     Finding,
     Frame,
+    FrameRecord,
     Holding,
     Interval,
     Origin,
@@ -87,7 +88,7 @@ class FindingsReader:
         self._turn: _Turn | None = None
         self._last = (0, 0)
         self._turn_before_end: tuple[int, int] | None = None
-        self._named: dict[str, Frame] = {}
+        self._named: dict[int, Frame] = {}
 
     def observe(
         self, reply: Reply, *, start_ms: int, end_ms: int, frame: Frame | None
@@ -131,9 +132,8 @@ class FindingsReader:
 
     def frames(self, texts: Sequence[Evidence | Finding]) -> tuple[Frame, ...]:
         """The frames that records name, each once; for those of the latest `observe` or `cut`."""
-        held = {frame.sha256: frame for frame in self._ring} | self._named
-        named = dict.fromkeys(digest for text in texts for digest in text.origin.frame_sha256s)
-        return tuple(held[digest] for digest in named if digest in held)
+        named = dict.fromkeys(frame.source_ms for text in texts for frame in text.origin.frames)
+        return tuple(self._named[source_ms] for source_ms in named)
 
     # --- one turn
 
@@ -238,13 +238,13 @@ class FindingsReader:
         return _Moment(sequence=sequence, end_ms=end_ms, frames=turn.frames.chosen())
 
     def _origin(self, turn: _Turn, moment: _Moment) -> Origin:
-        self._named.update((frame.sha256, frame) for frame in moment.frames)
+        self._named.update((frame.source_ms, frame) for frame in moment.frames)
         return Origin(
             generated_in=Interval(start_ms=turn.start_ms, end_ms=moment.end_ms),
             available_from_ms=turn.available_from_ms,
             first_sequence=turn.first_sequence,
             last_sequence=moment.sequence,
-            frame_sha256s=tuple(frame.sha256 for frame in moment.frames),
+            frames=tuple(_cited(frame) for frame in moment.frames),
         )
 
     def _remember_start(self, reply: Reply, start_ms: int) -> None:
@@ -264,3 +264,12 @@ class FindingsReader:
                 break
             start_ms = kept_start_ms
         return start_ms
+
+
+def _cited(frame: Frame) -> FrameRecord:
+    return FrameRecord(
+        sha256=frame.sha256,
+        source_ms=frame.source_ms,
+        width_px=frame.width_px,
+        height_px=frame.height_px,
+    )

@@ -7,13 +7,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.decimals import decimal_text
 from pipeline.errors import InputRefused, Problem
 from pipeline.portfolio.checks import checked_holdings
 from pipeline.portfolio.csv_rows import read_csv
 from pipeline.portfolio.encoding import decode
 from pipeline.portfolio.json_rows import read_json
 from pipeline.portfolio.rows import Table
-from pipeline.portfolio.weight import plain
 from pipeline.records import Holding
 
 FILE_BYTES_MAX = 1024 * 1024
@@ -62,7 +62,7 @@ def holdings_sha256(holdings: Sequence[Holding]) -> str:
             "id": holding.id,
             "name": holding.name,
             "ticker": holding.ticker,
-            "weight_pct": plain(holding.weight_pct),
+            "weight_pct": decimal_text(holding.weight_pct),
         }
         for holding in sorted(holdings, key=lambda holding: holding.id)
     ]

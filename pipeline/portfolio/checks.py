@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import unicodedata
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+from pipeline.characters import control_character, quoted
+from pipeline.decimals import decimal_text
 from pipeline.errors import Problem
-from pipeline.portfolio.rows import FAULTY, REQUIRED, Faulty, Row, shown
-from pipeline.portfolio.weight import plain
+from pipeline.portfolio.rows import FAULTY, REQUIRED, Faulty, Row
 from pipeline.records import Holding
 
 HOLDINGS_MAX = 500
@@ -91,7 +91,7 @@ class _Reader:
         if code not in known:
             near = difflib.get_close_matches(code.upper(), sorted(known), n=2)
             hint = f", for example {' or '.join(near)}" if near else ""
-            message = f"{shown(text)} is no ISO 4217 currency; give three letters{hint}"
+            message = f"{quoted(text)} is no ISO 4217 currency; give three letters{hint}"
             self._note("currency_unknown", "currency", message)
         return code
 
@@ -115,29 +115,12 @@ class _Reader:
         if len(text) > most and name != "currency":
             message = f"it has {len(text)} characters; at most {most} are accepted"
             self._note("text_too_long", name, message)
-        for position, character in enumerate(text, start=1):
-            if _is_control(character):
-                message = (
-                    f"character {position} (U+{ord(character):04X}) is a control character; "
-                    "give plain text on one line"
-                )
-                self._note("text_control_character", name, message)
-                return
+        found = control_character(text)
+        if found is not None:
+            self._note("text_control_character", name, f"{found}; give plain text on one line")
 
     def _note(self, code: str, name: str, message: str) -> None:
         self._problems.append(_problem(code, self._row.where(name), message))
-
-
-def _is_control(character: str) -> bool:
-    # Joiners stay allowed, since scripts such as Persian write words with them; overrides of the
-    # writing direction do not, since they make a name read as another one.
-    return (
-        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
-        or unicodedata.bidirectional(character) in _BIDI_CONTROLS
-    )
-
-
-_BIDI_CONTROLS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def _currency_codes() -> frozenset[str]:
@@ -176,7 +159,7 @@ def _check_total(total: Decimal, problems: list[Problem]) -> None:
     if abs(total - WEIGHT_TOTAL_PCT) <= WEIGHT_TOLERANCE_PCT:
         return
     message = (
-        f"the weights total {plain(total)} %; "
+        f"the weights total {decimal_text(total)} %; "
         f"100 % is accepted, within {WEIGHT_TOLERANCE_PCT} for rounding"
     )
     if abs(total * 100 - WEIGHT_TOTAL_PCT) <= 10 * WEIGHT_TOLERANCE_PCT:

@@ -8,8 +8,9 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from pipeline.characters import quoted
 from pipeline.errors import InputRefused, Problem
-from pipeline.portfolio.rows import FAULTY, FIELDS, REQUIRED, Row, Table, Value, shown
+from pipeline.portfolio.rows import FAULTY, FIELDS, REQUIRED, Row, Table, Value
 from pipeline.portfolio.weight import WeightRefused, weight_from_person
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
@@ -196,7 +197,7 @@ def _weight(text: str, delimiter: str, where: str, problems: list[Problem]) -> V
     try:
         return weight_from_person(text, has_decimal_comma=delimiter == ";")
     except WeightRefused as refused:
-        message = f"{shown(text)}: {refused}"
+        message = f"{quoted(text)}: {refused}"
         problems.append(Problem(code=refused.code, where=where, message=message))
         return FAULTY
 

@@ -6,8 +6,9 @@ import difflib
 import json
 from collections.abc import Callable
 
+from pipeline.characters import pointer_token, quoted
 from pipeline.errors import InputRefused, Problem
-from pipeline.portfolio.rows import FAULTY, FIELDS, Row, Table, Value, shown
+from pipeline.portfolio.rows import FAULTY, FIELDS, Row, Table, Value
 from pipeline.portfolio.weight import ACCEPTED, WeightRefused, weight_from_program
 
 
@@ -100,7 +101,7 @@ def _check_keys(item: _Object, known: tuple[str, ...], place: str, problems: lis
         problems.append(
             Problem(
                 code="field_unknown",
-                where=f"{place}/{_pointer(key)}",
+                where=f"{place}/{pointer_token(key)}",
                 message=f"no such field; {hint}",
             )
         )
@@ -108,7 +109,7 @@ def _check_keys(item: _Object, known: tuple[str, ...], place: str, problems: lis
         problems.append(
             Problem(
                 code="field_repeated",
-                where=f"{place}/{_pointer(key)}",
+                where=f"{place}/{pointer_token(key)}",
                 message="the field is given more than once; give it once",
             )
         )
@@ -162,13 +163,7 @@ def _kind(value: object) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, _Number):
-        return f"the number {shown(value)}"
+        return f"the number {quoted(value)}"
     if isinstance(value, str):
         return "text"
     return "a list" if isinstance(value, list) else "an object"
-
-
-def _pointer(key: str) -> str:
-    short = key if len(key) <= 40 else key[:40] + "…"
-    printable = "".join(c if c.isprintable() else "�" for c in short)
-    return printable.replace("~", "~0").replace("/", "~1")

@@ -41,9 +41,3 @@ class Table:
     rows: tuple[Row, ...]
     problems: tuple[Problem, ...]
     ignored_columns: tuple[str, ...] = ()
-
-
-def shown(text: str) -> str:
-    """A supplied value in a message: short, on one line, printable."""
-    short = text if len(text) <= 40 else text[:40] + "…"
-    return "“" + "".join(c if c.isprintable() else "�" for c in short) + "”"

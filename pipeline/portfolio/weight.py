@@ -30,11 +30,6 @@ class WeightRefused(ValueError):
         super().__init__(message)
 
 
-def plain(weight: Decimal) -> str:
-    """The shortest plain spelling: no exponent, no trailing zeros, no minus zero."""
-    return format(weight.normalize() + 0, "f")
-
-
 def weight_from_program(text: str) -> Decimal:
     """A number as JSON writes it, exact in every digit."""
     _check(text)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.findings.grammar import is_invisible
+from pipeline.characters import is_invisible
 from pipeline.prompt import LABEL_SPELLINGS, Label, prompt_sha256, system_text
 from pipeline.records import Holding
 

@@ -157,7 +157,7 @@ def origin(start_ms: int = 8_000, end_ms: int = 9_000, **overrides: Any) -> Orig
         available_from_ms=0,
         first_sequence=start_ms // 1000,
         last_sequence=max(end_ms - 1, 0) // 1000,
-        frame_sha256s=(),
+        frames=(),
     )
     return replace(made, **overrides)
 
@@ -214,6 +214,5 @@ def dossier(**overrides: Any) -> Dossier:
         units=units(range(10)),
         findings=(),
         evidence=(),
-        frames={},
     )
     return replace(made, **overrides)

@@ -49,7 +49,6 @@ SOURCE = record(
     play=SPAN,
     fragment={"type": "string", "pattern": r"^t=\d+(\.\d{1,3})?(,\d+(\.\d{1,3})?)?$"},
     frames=many(record(sha256=HASH, at=MOMENT, width_px=COUNT, height_px=COUNT)),
-    frames_missing=COUNT,
 )
 EXPOSURE_LINE = record(holding=HOLDING, findings=many(TEXT), first=maybe(MOMENT))
 COVERAGE_LINE = record(

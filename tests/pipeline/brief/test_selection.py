@@ -9,6 +9,7 @@ import pytest
 from pipeline.brief.assemble import assemble
 from pipeline.brief.document import Brief
 from pipeline.brief.links import media_fragment, safe_href
+from pipeline.publish import frame_names
 from pipeline.records import Dossier, EvidenceKind, Interval, Origin
 from tests.pipeline.brief import factories as make
 
@@ -129,13 +130,32 @@ def test_what_could_be_remembered_and_the_frames_come_from_the_origin() -> None:
         available_from_ms=6_000,
         first_sequence=8,
         last_sequence=8,
-        frame_sha256s=(kept.sha256, make.sha256("lost")),
+        frames=(kept,),
     )
-    (finding,) = brief(findings=(make.finding(origin=origin),), frames={kept.sha256: kept}).findings
+    (finding,) = brief(findings=(make.finding(origin=origin),)).findings
     assert (finding.source.interval.start_ms, finding.source.interval.end_ms) == (6_000, 9_000)
     assert finding.source.available_from.ms == 6_000
     assert [frame.at.ms for frame in finding.source.frames] == [7_500]
-    assert finding.source.frames_missing == 1
+
+
+def test_one_still_shown_at_two_times_is_cited_at_each() -> None:
+    """A slide on screen at 0:10 and again at 5:00: the same bytes, two moments."""
+    first, again = make.frame("slide", source_ms=10_000), make.frame("slide", source_ms=300_000)
+    made = brief(
+        findings=(
+            make.finding(origin=make.origin(10_000, 11_000, frames=(first,))),
+            make.finding(turn=1, origin=make.origin(300_000, 301_000, frames=(again, first))),
+        ),
+        evidence=(make.evidence(turn=2, origin=make.origin(300_000, 302_000, frames=(again,))),),
+        units=(*make.units(range(302)),),
+    )
+    cited = [entry.source.frames for entry in (*made.findings, *made.evidence)]
+    assert [[frame.at.text for frame in frames] for frames in cited] == [
+        ["0:10"],
+        ["5:00", "0:10"],
+        ["5:00"],
+    ]
+    assert frame_names(made) == (make.sha256("slide"),)
 
 
 def test_quality_marks_name_what_they_concern() -> None:

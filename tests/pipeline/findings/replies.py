@@ -31,8 +31,8 @@ HOLDINGS = tuple(
 Record = Evidence | Finding
 
 
-def frame_at(source_ms: int) -> Frame:
-    jpeg = f"picture at {source_ms}".encode()
+def frame_at(source_ms: int, jpeg: bytes | None = None) -> Frame:
+    jpeg = jpeg or f"picture at {source_ms}".encode()
     return Frame(
         source_ms=source_ms,
         width_px=448,
@@ -47,6 +47,8 @@ class Epoch:
     """Feeds a reader one second after another and keeps what a ledger would keep."""
 
     ring_capacity: int = 128
+    still: bytes | None = None
+    """What every frame shows; none where each shows its own time."""
     reader: FindingsReader = field(init=False)
     sequence: int = 0
     records: dict[tuple[int, int], Record] = field(default_factory=dict)
@@ -98,7 +100,7 @@ class Epoch:
             inference_ms=0.0,
         )
         self.sequence += 1
-        picture = frame_at(start_ms) if frame else None
+        picture = frame_at(start_ms, self.still) if frame else None
         return self._keep(
             self.reader.observe(reply, start_ms=start_ms, end_ms=end_ms, frame=picture)
         )

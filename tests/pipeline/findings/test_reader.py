@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.findings.grammar import Cleaner
-from pipeline.records import Evidence, EvidenceKind, Finding, Interval
+from pipeline.records import Evidence, EvidenceKind, Finding, FrameRecord, Interval
 from tests.pipeline.findings.replies import Epoch, Record, frame_at, spoken, told
 from tests.pipeline.findings.turns import FIVE, OTHER, TURNS, E, F, Turn
 
@@ -245,8 +245,8 @@ def test_a_memory_that_never_slides_is_kept_in_bounded_space() -> None:
     assert len(epoch.reader._ring) == 128
 
 
-def shas(*source_ms: int) -> tuple[str, ...]:
-    return tuple(frame_at(ms).sha256 for ms in source_ms)
+def times(record: Record) -> list[int]:
+    return [frame.source_ms for frame in record.origin.frames]
 
 
 def test_frames_are_at_the_turns_first_unit_then_at_its_completion_then_the_earliest() -> None:
@@ -255,7 +255,7 @@ def test_frames_are_at_the_turns_first_unit_then_at_its_completion_then_the_earl
     epoch.say("One", window=1)
     epoch.say(" two")
     records = epoch.say(" three.", end=True)
-    assert records[0].origin.frame_sha256s == shas(5000, 7000, 1000)
+    assert times(records[0]) == [5000, 7000, 1000]
     assert [frame.source_ms for frame in epoch.reader.frames(records)] == [5000, 7000, 1000]
 
 
@@ -265,7 +265,7 @@ def test_frames_come_from_the_evidence_interval_only() -> None:
     epoch.say("One.", end=True)
     epoch.listen(2, frame=False)
     [evidence] = epoch.say("Two.", end=True, frame=False)
-    assert evidence.origin.frame_sha256s == ()
+    assert times(evidence) == []
 
 
 def test_the_last_frame_before_a_turn_stands_for_its_first_unit() -> None:
@@ -274,7 +274,7 @@ def test_the_last_frame_before_a_turn_stands_for_its_first_unit() -> None:
     epoch.listen(2, frame=False)
     epoch.say("One", frame=False)
     [evidence] = epoch.say(".", end=True)
-    assert evidence.origin.frame_sha256s == shas(1000, 5000, 0)
+    assert times(evidence) == [1000, 5000, 0]
 
 
 def test_a_long_turn_keeps_the_frames_of_its_beginning() -> None:
@@ -284,14 +284,32 @@ def test_a_long_turn_keeps_the_frames_of_its_beginning() -> None:
     for _ in range(50):
         epoch.say(" more")
     records = epoch.say(".", end=True)
-    assert records[0].origin.frame_sha256s == shas(3000, 54_000, 0)
+    assert times(records[0]) == [3000, 54_000, 0]
     assert len(epoch.reader.frames(records)) == 3
 
 
-def test_each_picture_is_named_once() -> None:
+def test_each_moment_is_named_once() -> None:
     epoch = Epoch()
     [evidence] = epoch.say("One.", end=True)
-    assert evidence.origin.frame_sha256s == shas(0)
+    expected = frame_at(0)
+    assert evidence.origin.frames == (
+        FrameRecord(sha256=expected.sha256, source_ms=0, width_px=448, height_px=252),
+    )
+
+
+def test_a_still_that_stays_on_screen_is_named_at_every_moment_with_its_own_time() -> None:
+    epoch = Epoch(still=b"slide")
+    epoch.listen(2)
+    epoch.say("One")
+    [evidence] = epoch.say(" two.", end=True)
+    assert times(evidence) == [2000, 3000, 0]
+    assert len({frame.sha256 for frame in evidence.origin.frames}) == 1
+    kept = epoch.reader.frames([evidence])
+    assert [(frame.source_ms, frame.jpeg) for frame in kept] == [
+        (2000, b"slide"),
+        (3000, b"slide"),
+        (0, b"slide"),
+    ]
 
 
 def test_a_closing_that_waits_keeps_the_frames_of_its_moment() -> None:
@@ -303,7 +321,7 @@ def test_a_closing_that_waits_keeps_the_frames_of_its_moment() -> None:
     for _ in range(10):
         epoch.say(" so")
     records = epoch.cut()
-    assert records[0].origin.frame_sha256s == shas(0, 20_000)
+    assert times(records[0]) == [0, 20_000]
     assert {frame.source_ms for frame in epoch.reader.frames(records)} == {0, 20_000, 31_000}
 
 
