@@ -1,3 +1,5 @@
-"""The command line and the services it can start by itself."""
+"""The command line, the HTTP client and the services it can start by itself."""
 
-__version__ = "0.1.0"
+from pipeline.release import RELEASE as __version__
+
+__all__ = ["__version__"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from omnai.commands import analyze, capabilities, db, services, units
+from omnai.commands import analyze, capabilities, db, demo, jobs, keys, serve, services, units
 
 app = typer.Typer(
     name="omnai",
@@ -16,6 +16,13 @@ app = typer.Typer(
 app.command("analyze")(analyze.analyze)
 app.command("units")(units.units)
 app.command("capabilities")(capabilities.capabilities)
+app.command("serve")(serve.serve)
+app.command("worker")(serve.worker)
+app.command("submit")(jobs.submit)
+app.command("brief")(jobs.brief)
+app.command("demo")(demo.demo)
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(keys.app, name="keys")
 app.add_typer(db.app, name="db")
 app.add_typer(services.app, name="services")
 

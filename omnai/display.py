@@ -12,7 +12,16 @@ from typing import Any, BinaryIO
 
 import rich.progress
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -67,6 +76,39 @@ def reading(path: Path) -> Iterator[BinaryIO]:
         disable=not console.is_terminal,
     ) as file:
         yield file
+
+
+def clock(seconds: float) -> str:
+    """A source time as people read it."""
+    return clock_text(round(seconds * 1000))
+
+
+class BytesProgress:
+    """A bar over bytes on standard error; silent where that is no terminal."""
+
+    def __init__(self, what: str, size_bytes: int) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task(what, total=size_bytes)
+
+    def __enter__(self) -> BytesProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def advance(self, size_bytes: int) -> None:
+        self._progress.advance(self._task, size_bytes)
 
 
 class _SourceTime(ProgressColumn):

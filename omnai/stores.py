@@ -1,10 +1,10 @@
-"""The database and the frame store that a command works on."""
+"""The services and stores that a command works on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeline.settings import Settings
@@ -23,36 +23,52 @@ class Stores:
 
 
 @contextmanager
-def database_url(settings: Settings) -> Iterator[str]:
-    """The database of the settings, else the embedded one, which runs inside the block only."""
-    if settings.database_url is not None:
-        yield settings.database_url
+def addressed(settings: Settings, *, needs_queue: bool = True) -> Iterator[Settings]:
+    """Settings with an address for what is needed; embedded services run inside the block only."""
+    settings = replace(settings, data_dir=settings.data_dir.absolute())
+    has_queue = settings.redis_url is not None or not needs_queue
+    if settings.database_url is not None and has_queue:
+        yield settings
         return
     from omnai.services import EmbeddedServices
 
     with EmbeddedServices(settings.data_dir / "services").in_use() as services:
-        assert services.postgres.url is not None
-        yield services.postgres.url
+        yield replace(
+            settings,
+            database_url=settings.database_url or services.postgres.url,
+            redis_url=settings.redis_url or services.valkey.url,
+        )
+
+
+@contextmanager
+def ready(settings: Settings, *, needs_queue: bool = True) -> Iterator[Settings]:
+    """The same, with this release's tables.
+
+    The embedded database is brought up to date; a shared one never unasked: raises SchemaOutdated.
+    """
+    from pipeline.ledger import migrate
+    from pipeline.ledger.errors import SchemaOutdated
+
+    is_shared = settings.database_url is not None
+    with addressed(settings, needs_queue=needs_queue) as found:
+        assert found.database_url is not None
+        if not migrate.is_current(found.database_url):
+            if is_shared:
+                raise SchemaOutdated
+            migrate.upgrade(found.database_url)
+        yield found
 
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Stores]:
-    """Connected stores. The embedded database is brought up to date; a shared one never unasked.
-
-    Raises SchemaOutdated for a shared database without this release's tables.
-    """
-    from pipeline.ledger import migrate
+    """Connected stores of the database alone; no queue is needed to read or write rows."""
     from pipeline.ledger.database import connect
-    from pipeline.ledger.errors import SchemaOutdated
     from pipeline.ledger.frames import FrameStore
 
-    with database_url(settings) as url:
-        if not migrate.is_current(url):
-            if settings.database_url is not None:
-                raise SchemaOutdated
-            migrate.upgrade(url)
-        database = connect(url)
+    with ready(settings, needs_queue=False) as found:
+        assert found.database_url is not None
+        database = connect(found.database_url)
         try:
-            yield Stores(database=database, frames=FrameStore(settings.data_dir / "frames"))
+            yield Stores(database=database, frames=FrameStore(found.data_dir / "frames"))
         finally:
             database.dispose()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from pipeline.brief.assemble import assemble
@@ -27,6 +29,22 @@ class Published:
     sha256: str
 
 
+class BriefFormat(str, Enum):
+    """The forms that a brief is written in."""
+
+    JSON = "json"
+    MARKDOWN = "md"
+    HTML = "html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendered:
+    """A brief in one form, with the digest that every form of it prints."""
+
+    content: bytes
+    sha256: str
+
+
 def publish(database: Database, job_id: str, *, release: str) -> Published:
     """Assemble the brief from the job's rows as they stand and store it as the newest revision."""
     brief = assemble(dossiers.load(database, job_id), release=release)
@@ -40,6 +58,35 @@ def publish(database: Database, job_id: str, *, release: str) -> Published:
         release=release,
     )
     return Published(brief=brief, revision=revision, sha256=digest)
+
+
+def rendered(
+    database: Database,
+    frames: FrameStore,
+    job_id: str,
+    form: BriefFormat,
+    *,
+    release: str,
+    recording_href: str,
+    frame_href: Callable[[str], str],
+) -> Rendered:
+    """The brief of the job's rows as they stand, also while it runs; stores nothing.
+
+    Raises JobUnknown, also for a job that still waits for its recording.
+    """
+    brief = assemble(dossiers.load(database, job_id), release=release)
+    match form:
+        case BriefFormat.JSON:
+            content = to_json(brief)
+        case BriefFormat.MARKDOWN:
+            content = to_markdown(
+                brief, recording_href=recording_href, frame_href=frame_href
+            ).encode()
+        case BriefFormat.HTML:
+            content = to_html(
+                brief, recording_href=recording_href, frame_bytes=frames.read
+            ).encode()
+    return Rendered(content=content, sha256=sha256(brief))
 
 
 def write_folder(brief: Brief, frames: FrameStore, folder: Path, *, recording_href: str) -> None:

@@ -48,6 +48,8 @@ from pipeline.records import (
 OUTAGE_S = 60.0
 """How long a unit's write is repeated while the database is away: a restart takes seconds."""
 
+LEFT_DETAIL = "the worker was told to leave; the second in progress was completed first"
+
 log = logging.getLogger(__name__)
 
 
@@ -73,6 +75,10 @@ class Outcome:
     """Completed source seconds."""
 
 
+class _Leaving(Exception):
+    """The process is told to go; what was in flight is committed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _End:
     """Why the loop left off."""
@@ -85,7 +91,8 @@ class _End:
 class Watch:
     """One epoch over one recording.
 
-    `run` is called once, from the thread that owns the engine; `stop` at any time from any thread.
+    `run` is called once, from the thread that owns the engine; `stop` and `leave` at any time from
+    any thread or signal handler.
     """
 
     def __init__(
@@ -109,6 +116,7 @@ class Watch:
             epoch=key.number, holdings=context.holdings, ring_capacity=frame_ring
         )
         self._stopped = threading.Event()
+        self._leaves_for: EndReason | None = None
         self._session: Session | None = None
         self._sequence = 0
         self._units = 0
@@ -145,17 +153,28 @@ class Watch:
         if self._session is not None:
             self._session.stop()
 
+    def leave(self, reason: EndReason) -> None:
+        """End as failed for `reason` once the unit in flight is committed; a stop goes before."""
+        self._leaves_for = self._leaves_for or reason
+
     # --- the loop
 
     def _watch(self, events: Iterable[MediaEvent]) -> _End:
         try:
             self._open()
+            self._go_on()
             for event in events:
                 self._take(event)
+                self._go_on()
             self._drain()
+        except _Leaving:
+            return self._left()
         except SessionStopped:
             return _End(outcome=JobState.CANCELED, reason=EndReason.CANCELED)
         except (MediaStopped, RecordingRefused) as error:
+            # Whoever ends a whole process group ends the decoder too.
+            if self._leaves_for is not None:
+                return self._left()
             return _failed(EndReason.DECODE_ERROR, error.message)
         except EngineError as error:
             return _failed(EndReason.ENGINE_ERROR, error.message)
@@ -174,6 +193,14 @@ class Watch:
         self._session = self._engine.open(self._context)
         if self._stopped.is_set():
             raise SessionStopped
+
+    def _go_on(self) -> None:
+        if self._leaves_for is not None and not self._stopped.is_set():
+            raise _Leaving
+
+    def _left(self) -> _End:
+        assert self._leaves_for is not None
+        return _failed(self._leaves_for, LEFT_DETAIL)
 
     def _take(self, event: MediaEvent) -> None:
         match event:
@@ -216,6 +243,7 @@ class Watch:
             end_ms = self._source_ms
             found = self._reader.observe(reply, start_ms=end_ms, end_ms=end_ms, frame=None)
             self._store(None, reply, found)
+            self._go_on()
 
     def _store(self, unit: Unit | None, reply: Reply, found: Sequence[Evidence | Finding]) -> None:
         """Commit one unit with what it completed, before the next one is fed."""

@@ -13,6 +13,9 @@ from pipeline.errors import Problem, SettingsRefused
 
 PREFIX = "OMNAI_"
 
+SECRETS = ("OMNAI_DATABASE_URL", "OMNAI_REDIS_URL", "OMNAI_SECRET_KEY", "OMNAI_API_KEY")
+"""May also be given as a file, `…_FILE`."""
+
 RESERVED_PREFIXES = ("OMNAI_TEST_", "OMNAI_VENV")
 """Read by the test suite and the scripts, not by the product."""
 
@@ -42,19 +45,52 @@ class MediaLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PhaseLimits:
+    """Longest a running epoch may go without progress, by what it is doing, in seconds."""
+
+    claim: float = 60.0
+    """From the claim until the loop begins: it opens nothing yet."""
+    prepare: float = 600.0
+    """The prompt, the media process and its first pass over the file's time stamps."""
+    unit: float = 120.0
+    """One source second. Longer than the loop waits for a database that restarts."""
+    drain: float = 120.0
+    """One synthetic second."""
+    publish: float = 600.0
+    """A brief from the rows of a long day."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """One installation's settings."""
 
     data_dir: Path = Path("var")
     """Where blobs, frames and the embedded services live."""
-    database_url: str | None = None
+    database_url: str | None = field(default=None, repr=False)
     """SQLAlchemy URL of PostgreSQL; none starts the embedded server."""
-    redis_url: str | None = None
+    redis_url: str | None = field(default=None, repr=False)
     """Redis-protocol server; none starts the embedded one."""
     host_name: str = field(default_factory=socket.gethostname)
     """This worker host's name, part of its slots' names."""
     frame_ring: int = 128
     """Encoded frames kept for the look-back: the engine's longest memory is 101 units."""
+    engine: str = "rehearsal"
+    """The engine that this worker loads, and that a job gets where it names none."""
+    slot: int = 0
+    """Which of this host's worker slots this is, from 0."""
+    stale_s: float = 90.0
+    """An epoch without a sign of life for so long is lost: many stamps would fit into it."""
+    phase_limits: PhaseLimits = PhaseLimits()
+    bind: str = "127.0.0.1:8321"
+    """Address and port of the API; other machines reach it only where the operator says so."""
+    waiters_max: int = 32
+    """Requests that may wait for a job's change at once; others are answered at once."""
+    secret_key: str | None = field(default=None, repr=False)
+    """Signs browser sessions; none keeps one in a file under the data folder."""
+    api_url: str = "http://127.0.0.1:8321"
+    """Where this machine's client commands find the API."""
+    api_key: str | None = field(default=None, repr=False)
+    """Their key."""
     media: MediaLimits = MediaLimits()
 
     @classmethod
@@ -69,7 +105,7 @@ class Settings:
         problems: list[Problem] = []
         top: dict[str, object] = {}
         media: dict[str, object] = {}
-        for name, text in sorted(given.items()):
+        for name, text in sorted(_with_files(given, problems).items()):
             target = media if name in _MEDIA else top
             reader = _MEDIA.get(name) or _TOP.get(name)
             if reader is None:
@@ -89,6 +125,42 @@ class Settings:
         if problems:
             raise SettingsRefused(*problems)
         return cls(**top, media=MediaLimits(**media))  # type: ignore[arg-type]
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables that give these settings again, for a process of ours."""
+        variables: dict[str, str] = {}
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            name = f"{PREFIX}{setting.name.upper()}"
+            if isinstance(value, MediaLimits):
+                for limit in fields(value):
+                    variables[f"{name}_{limit.name.upper()}"] = str(getattr(value, limit.name))
+            elif isinstance(value, PhaseLimits):
+                limits = ((limit.name, getattr(value, limit.name)) for limit in fields(value))
+                variables[name] = ",".join(f"{phase}={seconds}" for phase, seconds in limits)
+            elif value is not None:
+                variables[name] = str(value)
+        return variables
+
+
+def _with_files(given: Mapping[str, str], problems: list[Problem]) -> dict[str, str]:
+    """Secrets may come as `NAME_FILE`, the path of a file, as container platforms give them."""
+    read: dict[str, str] = {}
+    for name, value in given.items():
+        base = name.removesuffix("_FILE")
+        if base == name or base not in SECRETS:
+            read.setdefault(name, value)
+        elif base in given:
+            problems.append(
+                Problem(code="setting_twice", where=name, message=f"{base} is set too; set one")
+            )
+        else:
+            try:
+                read[base] = Path(value).read_text().strip()
+            except (OSError, UnicodeDecodeError) as error:
+                message = f"the file cannot be read ({type(error).__name__})"
+                problems.append(Problem(code="setting_unreadable", where=name, message=message))
+    return read
 
 
 def _positive_int(text: str) -> int:
@@ -114,11 +186,45 @@ def _url(*schemes: str) -> Callable[[str], str]:
     return parse
 
 
+def _whole(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def _phase_limits(text: str) -> PhaseLimits:
+    known = {limit.name for limit in fields(PhaseLimits)}
+    given: dict[str, float] = {}
+    for part in text.split(","):
+        phase, _, seconds = (piece.strip() for piece in part.partition("="))
+        if phase not in known or phase in given:
+            raise ValueError
+        given[phase] = _positive_float(seconds)
+    return PhaseLimits(**given)
+
+
+def _address(text: str) -> str:
+    host, _, port = text.strip().rpartition(":")
+    if not host or not 0 < int(port) < 65536:
+        raise ValueError
+    return text.strip()
+
+
+def _secret(text: str) -> str:
+    if len(text) < SECRET_CHARS_MIN:
+        raise ValueError
+    return text
+
+
 def _name(text: str) -> str:
     if not text.strip():
         raise ValueError
     return text.strip()
 
+
+SECRET_CHARS_MIN = 32
+"""A shorter key can be guessed from one signed cookie."""
 
 _Reader = tuple[str, Callable[[str], object], str]
 
@@ -136,6 +242,24 @@ _TOP: dict[str, _Reader] = {
     ),
     "OMNAI_HOST_NAME": ("host_name", _name, "a name"),
     "OMNAI_FRAME_RING": ("frame_ring", _positive_int, "a whole number above 0"),
+    "OMNAI_ENGINE": ("engine", _name, "a name"),
+    "OMNAI_SLOT": ("slot", _whole, "a whole number from 0"),
+    "OMNAI_STALE_S": ("stale_s", _positive_float, "a number above 0"),
+    "OMNAI_BIND": ("bind", _address, "an address and port, such as 127.0.0.1:8321"),
+    "OMNAI_WAITERS_MAX": ("waiters_max", _positive_int, "a whole number above 0"),
+    "OMNAI_SECRET_KEY": ("secret_key", _secret, f"at least {SECRET_CHARS_MIN} characters"),
+    "OMNAI_API_URL": (
+        "api_url",
+        _url("http", "https"),
+        "a URL that begins with http:// or https://",
+    ),
+    "OMNAI_API_KEY": ("api_key", _name, "a key"),
+    "OMNAI_PHASE_LIMITS": (
+        "phase_limits",
+        _phase_limits,
+        "phases with seconds above 0, such as unit=120,drain=120; phases: "
+        + ", ".join(limit.name for limit in fields(PhaseLimits)),
+    ),
 }
 _MEDIA: dict[str, _Reader] = {
     f"OMNAI_MEDIA_{limit.name.upper()}": (

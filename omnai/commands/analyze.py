@@ -19,9 +19,9 @@ import typer
 import omnai
 from omnai import display
 from omnai.asked import Asked, check
-from omnai.engines import ENGINES
 from omnai.exits import Exit, refusals
 from omnai.stores import Stores, opened
+from pipeline.engine.registry import ENGINES
 from pipeline.plain import to_plain
 from pipeline.records import (
     EndReason,

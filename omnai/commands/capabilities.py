@@ -12,8 +12,8 @@ import typer
 
 import omnai
 from omnai import display
-from omnai.engines import ENGINES
 from omnai.exits import refusals
+from pipeline.engine.registry import ENGINES
 from pipeline.errors import OmnaiError
 from pipeline.plain import to_plain
 from pipeline.settings import Settings

@@ -8,7 +8,7 @@ import typer
 
 from omnai import display
 from omnai.exits import refusals
-from omnai.stores import database_url
+from omnai.stores import addressed
 from pipeline.settings import Settings
 
 app = typer.Typer(help="The database's tables.", no_args_is_help=True)
@@ -28,7 +28,10 @@ def upgrade(
     """Bring the database to this release's tables; safe to repeat."""
     from pipeline.ledger import migrate
 
-    with refusals(as_json=json_), database_url(Settings.from_environment()) as url:
+    settings = Settings.from_environment()
+    with refusals(as_json=json_), addressed(settings, needs_queue=False) as found:
+        url = found.database_url
+        assert url is not None
         before = migrate.current(url)
         migrate.upgrade(url)
         after = migrate.current(url)

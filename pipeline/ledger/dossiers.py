@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
 from pipeline.ledger.database import Database
@@ -53,7 +53,10 @@ from pipeline.records import (
     SessionEnd,
 )
 
-_Key = tuple[int, int, int]
+TextKey = tuple[int, int, int]
+"""Epoch, turn and block: where a text stands in its job."""
+
+_TextRow = TypeVar("_TextRow", EvidenceRow, FindingRow)
 _Named = TypeVar("_Named")
 
 
@@ -78,21 +81,21 @@ def load(database: Database, job_id: str) -> Dossier:
         return Dossier(
             job_id=job.id,
             state=state,
-            request=_request(job),
-            holdings=_holdings(session, job_id),
+            request=request_of(job),
+            holdings=holdings_of(session, job_id),
             portfolio_sha256=job.portfolio_sha256,
-            recording=_recording(job, recording, blob),
+            recording=recording_of(job, recording, blob),
             created_at=job.created_at,
             ended_at=getattr(job, STATE_TIMES[state]) if state in ENDED else None,
             end_reason=job.end_reason,
-            epochs=_epochs(session, job_id),
+            epochs=epochs_of(session, job_id),
             units=_units(session, job_id),
-            findings=_findings(session, job_id),
-            evidence=_evidence(session, job_id),
+            findings=findings_of(session, job_id),
+            evidence=evidence_of(session, job_id),
         )
 
 
-def _request(job: JobRow) -> Request:
+def request_of(job: JobRow) -> Request:
     return Request(
         objective=job.objective,
         title=job.title,
@@ -102,7 +105,7 @@ def _request(job: JobRow) -> Request:
     )
 
 
-def _recording(job: JobRow, recording: RecordingRow, blob: BlobRow) -> RecordingRecord:
+def recording_of(job: JobRow, recording: RecordingRow, blob: BlobRow) -> RecordingRecord:
     return RecordingRecord(
         filename=job.filename,
         sha256=blob.sha256,
@@ -111,7 +114,7 @@ def _recording(job: JobRow, recording: RecordingRow, blob: BlobRow) -> Recording
     )
 
 
-def _holdings(session: Session, job_id: str) -> tuple[Holding, ...]:
+def holdings_of(session: Session, job_id: str) -> tuple[Holding, ...]:
     rows = session.scalars(
         select(HoldingRow).where(HoldingRow.job_id == job_id).order_by(HoldingRow.position)
     )
@@ -130,7 +133,7 @@ def _holdings(session: Session, job_id: str) -> tuple[Holding, ...]:
     )
 
 
-def _epochs(session: Session, job_id: str) -> tuple[EpochRecord, ...]:
+def epochs_of(session: Session, job_id: str) -> tuple[EpochRecord, ...]:
     gaps: dict[int, list[Gap]] = defaultdict(list)
     for gap in session.scalars(
         select(GapRow).where(GapRow.job_id == job_id).order_by(GapRow.epoch, GapRow.start_ms)
@@ -183,13 +186,11 @@ def _units(session: Session, job_id: str) -> tuple[FedUnit, ...]:
     return tuple(FedUnit(**{**row, "decision": Decision(row["decision"])}) for row in rows)
 
 
-def _evidence(session: Session, job_id: str) -> tuple[Evidence, ...]:
+def evidence_of(
+    session: Session, job_id: str, *, after: TextKey | None = None, limit: int | None = None
+) -> tuple[Evidence, ...]:
     frames = _frames(session, job_id, EvidenceFrameRow)
-    rows = session.scalars(
-        select(EvidenceRow)
-        .where(EvidenceRow.job_id == job_id)
-        .order_by(EvidenceRow.epoch, EvidenceRow.turn, EvidenceRow.block)
-    )
+    rows = session.scalars(_texts(EvidenceRow, job_id, after, limit))
     return tuple(
         Evidence(
             epoch=row.epoch,
@@ -203,14 +204,12 @@ def _evidence(session: Session, job_id: str) -> tuple[Evidence, ...]:
     )
 
 
-def _findings(session: Session, job_id: str) -> tuple[Finding, ...]:
+def findings_of(
+    session: Session, job_id: str, *, after: TextKey | None = None, limit: int | None = None
+) -> tuple[Finding, ...]:
     frames = _frames(session, job_id, FindingFrameRow)
     holdings = _holding_ids(session, job_id)
-    rows = session.scalars(
-        select(FindingRow)
-        .where(FindingRow.job_id == job_id)
-        .order_by(FindingRow.epoch, FindingRow.turn, FindingRow.block)
-    )
+    rows = session.scalars(_texts(FindingRow, job_id, after, limit))
     return tuple(
         Finding(
             epoch=row.epoch,
@@ -232,8 +231,16 @@ def _findings(session: Session, job_id: str) -> tuple[Finding, ...]:
     )
 
 
+def _texts(
+    table: type[_TextRow], job_id: str, after: TextKey | None, limit: int | None
+) -> Select[tuple[_TextRow]]:
+    key = (table.epoch, table.turn, table.block)
+    wanted = select(table).where(table.job_id == job_id).order_by(*key).limit(limit)
+    return wanted if after is None else wanted.where(tuple_(*key) > after)
+
+
 def _origin(
-    row: EvidenceRow | FindingRow, frames: Mapping[_Key, tuple[FrameRecord, ...]]
+    row: EvidenceRow | FindingRow, frames: Mapping[TextKey, tuple[FrameRecord, ...]]
 ) -> Origin:
     return Origin(
         generated_in=Interval(start_ms=row.generated_start_ms, end_ms=row.generated_end_ms),
@@ -244,7 +251,7 @@ def _origin(
     )
 
 
-def _holding_ids(session: Session, job_id: str) -> Mapping[_Key, tuple[str, ...]]:
+def _holding_ids(session: Session, job_id: str) -> Mapping[TextKey, tuple[str, ...]]:
     rows = session.scalars(
         select(FindingHoldingRow)
         .where(FindingHoldingRow.job_id == job_id)
@@ -255,7 +262,7 @@ def _holding_ids(session: Session, job_id: str) -> Mapping[_Key, tuple[str, ...]
 
 def _frames(
     session: Session, job_id: str, table: type[EvidenceFrameRow] | type[FindingFrameRow]
-) -> Mapping[_Key, tuple[FrameRecord, ...]]:
+) -> Mapping[TextKey, tuple[FrameRecord, ...]]:
     rows = session.execute(
         select(table, FrameRow)
         .join(
@@ -281,9 +288,9 @@ def _frames(
     )
 
 
-def _by_key(named: Iterable[tuple[UnderTurn, _Named]]) -> Mapping[_Key, tuple[_Named, ...]]:
+def _by_key(named: Iterable[tuple[UnderTurn, _Named]]) -> Mapping[TextKey, tuple[_Named, ...]]:
     """What each text names, in the order given."""
-    lists: dict[_Key, list[_Named]] = defaultdict(list)
+    lists: dict[TextKey, list[_Named]] = defaultdict(list)
     for row, item in named:
         lists[row.epoch, row.turn, row.block].append(item)
     return {key: tuple(items) for key, items in lists.items()}

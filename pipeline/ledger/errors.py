@@ -59,6 +59,64 @@ class EpochUnknown(OmnaiError):
     code = "epoch_unknown"
 
 
+class RecordingUnknown(OmnaiError):
+    """There is no such recording."""
+
+    code = "recording_unknown"
+
+
+class RecordingNotStored(OmnaiError):
+    """OmnAI holds no copy of this recording's bytes; it has to be uploaded first."""
+
+    code = "recording_not_stored"
+
+
+class UploadUnknown(OmnaiError):
+    """There is no such upload, or it was abandoned."""
+
+    code = "upload_unknown"
+
+
+class BlobMissing(OmnaiError):
+    """There are no stored bytes of this name."""
+
+    code = "blob_missing"
+
+
+class KeyUnknown(OmnaiError):
+    """There is no such key, or it is no longer valid."""
+
+    code = "key_unknown"
+
+
+class CursorRefused(OmnaiError):
+    """Not a cursor of this list; one from an earlier answer, or none, would be accepted."""
+
+    code = "cursor_refused"
+
+
+class RerunRefused(OmnaiError):
+    """The job cannot be rerun in this way; nothing was changed."""
+
+    code = "rerun_refused"
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class IdempotencyConflict(OmnaiError):
+    """This idempotency key came with another request; a new key would be accepted."""
+
+    code = "idempotency_conflict"
+
+
+class IdempotencyInFlight(OmnaiError):
+    """The first request with this idempotency key has no answer yet; ask again later."""
+
+    code = "idempotency_in_flight"
+
+
 class EdgeRefused(OmnaiError):
     """A job may not move between these states."""
 

@@ -78,7 +78,7 @@ def start_local(
                 request=request,
                 portfolio_sha256=portfolio_sha256,
             )
-            _insert_holdings(session, job_id, holdings)
+            insert_holdings(session, job_id, holdings)
             session.execute(
                 insert(EpochRow).values(
                     job_id=job_id,
@@ -312,7 +312,7 @@ def _insert_running_job(
     ).scalar_one()
 
 
-def _insert_holdings(session: Session, job_id: str, holdings: Sequence[Holding]) -> None:
+def insert_holdings(session: Session, job_id: str, holdings: Sequence[Holding]) -> None:
     if not holdings:
         return
     session.execute(

@@ -293,3 +293,71 @@ def test_a_fault_of_our_own_is_stored_before_it_is_raised(bench: Bench) -> None:
     dossier = bench.dossier()
     assert (dossier.state, dossier.epochs[0].end_reason) == (JobState.FAILED, "internal")
     assert bench.held_slots() == 0
+
+
+def test_leaving_commits_the_unit_in_flight_and_ends_with_its_reason(bench: Bench) -> None:
+    watch: Watch
+    engine = ScriptedEngine(
+        {1: "never finished"}, before={2: lambda: watch.leave(EndReason.WORKER_SHUTDOWN)}
+    )
+    watch = bench.watch(engine)
+    outcome = watch.run(recording(5))
+    assert (outcome.state, outcome.end_reason) == (JobState.FAILED, EndReason.WORKER_SHUTDOWN)
+    assert engine.fed == [0, 1, 2]
+    dossier = bench.dossier()
+    assert [unit.second for unit in dossier.units] == [0, 1, 2]
+    assert dossier.evidence[0].kind is EvidenceKind.CUT
+    assert dossier.epochs[0].end_reason == "worker_shutdown"
+    assert bench.held_slots() == 0
+
+
+def test_leaving_in_the_drain_ends_after_the_drain_unit_in_flight(bench: Bench) -> None:
+    watch: Watch
+    engine = ScriptedEngine(
+        dict.fromkeys(range(1, 30), "and so on "),
+        before={3: lambda: watch.leave(EndReason.WORKER_SHUTDOWN)},
+    )
+    watch = bench.watch(engine)
+    outcome = watch.run(recording(2))
+    assert outcome.end_reason is EndReason.WORKER_SHUTDOWN
+    assert [(unit.second, unit.drain) for unit in bench.dossier().units] == [
+        (0, None),
+        (1, None),
+        (None, 1),
+        (None, 2),
+    ]
+
+
+def test_a_cancel_that_comes_before_leaving_stays_a_cancel(bench: Bench) -> None:
+    watch: Watch
+
+    def both() -> None:
+        watch.leave(EndReason.WORKER_SHUTDOWN)
+        watch.stop()
+
+    engine = ScriptedEngine(before={1: both})
+    watch = bench.watch(engine)
+    assert watch.run(recording(5)).state is JobState.CANCELED
+    assert engine.fed == [0, 1]
+
+
+def test_a_decoder_that_was_told_to_go_with_the_worker_is_not_a_damaged_recording(
+    bench: Bench,
+) -> None:
+    watch: Watch
+
+    def events() -> Iterator[MediaEvent]:
+        yield from [PROBE, units.unit(0)]
+        watch.leave(EndReason.WORKER_SHUTDOWN)
+        raise MediaStopped("decoder_crashed", "the decoder crashed (SIGTERM)", last_source_ms=1000)
+
+    watch = bench.watch(ScriptedEngine())
+    assert watch.run(events()).end_reason is EndReason.WORKER_SHUTDOWN
+
+
+def test_leaving_before_the_first_unit_feeds_nothing(bench: Bench) -> None:
+    engine = ScriptedEngine()
+    watch = bench.watch(engine)
+    watch.leave(EndReason.WORKER_SHUTDOWN)
+    assert watch.run(recording(2)).units == 0
+    assert engine.fed == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import SettingsRefused
-from pipeline.settings import MediaLimits, Settings
+from pipeline.records import Phase
+from pipeline.settings import MediaLimits, PhaseLimits, Settings
 
 
 def test_without_variables_the_defaults_hold() -> None:
@@ -59,3 +61,37 @@ def test_everything_unknown_or_malformed_is_named_at_once_without_its_value() ->
 
 def test_variables_of_the_tests_and_scripts_are_left_alone() -> None:
     Settings.from_environment({"OMNAI_TEST_DATABASE_URL": "x", "OMNAI_VENV": ".venv-3.10"})
+
+
+def test_a_workers_settings_are_read() -> None:
+    settings = Settings.from_environment(
+        {
+            "OMNAI_ENGINE": "rehearsal",
+            "OMNAI_SLOT": "0",
+            "OMNAI_STALE_S": "30",
+            "OMNAI_PHASE_LIMITS": "unit=7.5, drain=9",
+        }
+    )
+    assert (settings.engine, settings.slot, settings.stale_s) == ("rehearsal", 0, 30.0)
+    assert settings.phase_limits == PhaseLimits(unit=7.5, drain=9.0)
+    assert {limit.name for limit in fields(PhaseLimits)} == {phase.value for phase in Phase}
+
+
+@pytest.mark.parametrize("limits", ["unit", "unit=0", "lunch=60", "unit=1,unit=2", "", "unit=inf"])
+def test_malformed_phase_limits_are_refused(limits: str) -> None:
+    with pytest.raises(SettingsRefused) as caught:
+        Settings.from_environment({"OMNAI_PHASE_LIMITS": limits})
+    assert "unit=120,drain=120" in str(caught.value)
+
+
+def test_settings_pass_through_an_environment_unchanged() -> None:
+    settings = Settings(
+        data_dir=Path("/srv/omnai"),
+        database_url="postgresql+psycopg://me@db/omnai",
+        host_name="host",
+        slot=3,
+        stale_s=30.5,
+        phase_limits=PhaseLimits(unit=7.5),
+        media=MediaLimits(silence_s=2.5),
+    )
+    assert Settings.from_environment(settings.to_environment()) == settings

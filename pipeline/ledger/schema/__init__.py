@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pipeline.ledger.schema.api_keys import ApiKeyRow
+from pipeline.ledger.schema.api_keys import ApiKeyRow, SignInRow
 from pipeline.ledger.schema.briefs import BriefRow
 from pipeline.ledger.schema.columns import Base
 from pipeline.ledger.schema.epochs import EpochRow, GapRow, UnitRow
 from pipeline.ledger.schema.jobs import BlobRow, HoldingRow, JobRow, RecordingRow
+from pipeline.ledger.schema.reruns import RerunRow
+from pipeline.ledger.schema.service import AuditRow, IdempotencyRow, WorkerRow
 from pipeline.ledger.schema.texts import (
     EvidenceFrameRow,
     EvidenceRow,
@@ -15,9 +17,11 @@ from pipeline.ledger.schema.texts import (
     FindingRow,
     FrameRow,
 )
+from pipeline.ledger.schema.uploads import UploadRow
 
 __all__ = [
     "ApiKeyRow",
+    "AuditRow",
     "Base",
     "BlobRow",
     "BriefRow",
@@ -30,7 +34,12 @@ __all__ = [
     "FrameRow",
     "GapRow",
     "HoldingRow",
+    "IdempotencyRow",
     "JobRow",
     "RecordingRow",
+    "RerunRow",
+    "SignInRow",
     "UnitRow",
+    "UploadRow",
+    "WorkerRow",
 ]

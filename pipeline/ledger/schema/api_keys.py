@@ -1,13 +1,13 @@
-"""Table of who may call the API."""
+"""Tables of who may call the API: keys, and the links that sign a browser in once."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import UniqueConstraint
-from sqlalchemy.orm import Mapped
+from sqlalchemy import ForeignKey, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
 
-from pipeline.ledger.schema.columns import Base, CreatedAt, Uid, is_one_of
+from pipeline.ledger.schema.columns import Base, CreatedAt, JobId, Uid, is_one_of, is_sha256
 
 ROLES = ("analyst", "admin")
 
@@ -26,3 +26,17 @@ class ApiKeyRow(Base):
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    label: Mapped[str] = mapped_column(server_default=text("''"))
+    """What its holder calls it."""
+
+
+class SignInRow(Base):
+    """A link that signs a browser in with a key; the row goes when the link is used."""
+
+    __tablename__ = "sign_ins"
+    __table_args__ = (is_sha256("token_hash"),)
+
+    token_hash: Mapped[str] = mapped_column(primary_key=True)
+    key_id: Mapped[JobId] = mapped_column(ForeignKey("api_keys.id"))
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime]

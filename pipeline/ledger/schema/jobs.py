@@ -37,7 +37,7 @@ STATE_TIMES = {
     JobState.FAILED: "failed_at",
     JobState.CANCELED: "canceled_at",
 }
-"""When a job last entered each state."""
+"""When a job last entered each state; a rerun forgets how the job went before it."""
 
 
 class BlobRow(Base):
@@ -92,6 +92,7 @@ class JobRow(Base):
             name="has_recording_before_queue",
         ),
         CheckConstraint("next_epoch >= 1", name="next_epoch_positive"),
+        CheckConstraint("next_start_s >= 0", name="next_start_s_not_negative"),
         is_sha256("portfolio_sha256"),
         Index(
             "ix_jobs_claim",
@@ -134,6 +135,8 @@ class JobRow(Base):
     """Smaller is claimed first."""
     not_before: Mapped[datetime | None]
     created_at: Mapped[CreatedAt]
+    next_start_s: Mapped[int | None]
+    """Where the next claim starts, as a rerun asked; none for the start of the options."""
 
 
 class HoldingRow(Base):

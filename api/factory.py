@@ -1,0 +1,99 @@
+"""Puts the application together: stores, routes, access, errors and headers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from flask_openapi3.models.info import Info
+from flask_openapi3.openapi import OpenAPI
+
+from api import (
+    access,
+    answers,
+    briefs,
+    epochs,
+    errors,
+    frames,
+    health,
+    jobs,
+    media,
+    openapi,
+    pages,
+    recordings,
+    session,
+    texts,
+    units,
+)
+from api.limits import JSON_BYTES_MAX, WAITERS_MAX
+from api.secret import secret_key
+from api.service import EXTENSION, Service
+from api.waiting import Watcher
+from pipeline.errors import Problem, SettingsRefused
+from pipeline.ledger.blobs import BlobStore
+from pipeline.ledger.database import connect
+from pipeline.ledger.frames import FrameStore
+from pipeline.release import RELEASE
+from pipeline.settings import Settings
+
+BLUEPRINTS = (
+    recordings.blueprint,
+    media.blueprint,
+    jobs.blueprint,
+    epochs.blueprint,
+    units.blueprint,
+    texts.blueprint,
+    frames.blueprint,
+    briefs.blueprint,
+    health.blueprint,
+)
+
+
+def build(
+    settings: Settings, *, engines: Collection[str], waiters_max: int | None = None
+) -> OpenAPI:
+    app = OpenAPI(
+        "api",
+        info=Info(title="OmnAI", version=RELEASE),
+        doc_ui=False,
+        validation_error_callback=errors.validation_callback,
+    )
+    app.config.update(
+        MAX_CONTENT_LENGTH=JSON_BYTES_MAX,
+        # Links are relative to the host that was asked; no header of a client decides them.
+        SECRET_KEY=secret_key(settings.data_dir),
+        SESSION_COOKIE_SAMESITE="Strict",
+    )
+    app.extensions[EXTENSION] = _service(settings, engines, waiters_max)
+    errors.install(app)
+    answers.install(app)
+    app.register_blueprint(session.session)
+    access.install(app)
+    for blueprint in BLUEPRINTS:
+        app.register_api(blueprint)
+    app.register_blueprint(pages.pages)
+    app.add_url_rule("/openapi.json", "openapi", openapi.serve)
+    return app
+
+
+def _service(settings: Settings, engines: Collection[str], waiters_max: int | None) -> Service:
+    if settings.database_url is None:
+        raise SettingsRefused(
+            Problem(
+                code="database_missing",
+                where="OMNAI_DATABASE_URL",
+                message="the service needs a database; `omnai serve` starts an embedded one",
+            )
+        )
+    return Service(
+        settings=settings,
+        database=connect(settings.database_url),
+        blobs=BlobStore(settings.data_dir / "blobs"),
+        frames=FrameStore(settings.data_dir / "frames"),
+        watcher=Watcher(
+            settings.database_url,
+            waiters_max=WAITERS_MAX if waiters_max is None else waiters_max,
+        ),
+        engines=engines,
+        release=RELEASE,
+        upload_bytes_max=settings.media.file_bytes,
+    )

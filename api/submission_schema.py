@@ -1,0 +1,99 @@
+"""The body of a submission as the OpenAPI document describes it; its check is elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.request import OBJECTIVE_CHARS_MAX, OPTION_BOUNDS, TITLE_CHARS_MAX
+
+_HOLDING: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["id", "name", "currency", "asset_type", "weight_pct"],
+    "properties": {
+        "id": {"type": "string"},
+        "name": {"type": "string"},
+        "ticker": {"type": ["string", "null"]},
+        "exchange": {"type": ["string", "null"]},
+        "currency": {"type": "string", "description": "ISO 4217."},
+        "asset_type": {"type": "string"},
+        "weight_pct": {"type": ["number", "string"]},
+        "aliases": {"type": ["array", "null"], "items": {"type": "string"}},
+    },
+}
+_HOLDINGS: dict[str, Any] = {"type": "array", "items": _HOLDING}
+
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["recording_id", "portfolio", "objective"],
+    "properties": {
+        "recording_id": {"type": "string", "format": "uuid"},
+        "portfolio": {
+            "description": "Holdings as JSON, or a CSV file's content as text.",
+            "oneOf": [
+                _HOLDINGS,
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["holdings"],
+                    "properties": {"holdings": _HOLDINGS},
+                },
+                {"type": "string"},
+            ],
+        },
+        "objective": {"type": "string", "minLength": 1, "maxLength": OBJECTIVE_CHARS_MAX},
+        "title": {"type": ["string", "null"], "maxLength": TITLE_CHARS_MAX},
+        "event_date": {"type": ["string", "null"], "format": "date"},
+        "engine": {
+            "type": ["string", "null"],
+            "description": "The installation's own choice where none is named.",
+        },
+        "options": {
+            "type": ["object", "null"],
+            "additionalProperties": False,
+            "properties": {
+                name: {"type": "integer", "minimum": least, "maximum": greatest}
+                for name, (least, greatest) in OPTION_BOUNDS.items()
+            },
+        },
+    },
+}
+
+_HOLDING_EXAMPLE = {
+    "id": "H1",
+    "name": "Alpha Corp",
+    "ticker": "ALP",
+    "exchange": "NYSE",
+    "currency": "USD",
+    "asset_type": "equity",
+    "weight_pct": "60",
+}
+_RECORDING_EXAMPLE = "4b0c5e1c-6f3e-4a55-9d0e-6d1b6f5d4f10"
+
+SUBMISSION_BODY: dict[str, Any] = {
+    "application/json": {
+        "schema": _SCHEMA,
+        "examples": {
+            "json": {
+                "summary": "Holdings as JSON",
+                "value": {
+                    "recording_id": _RECORDING_EXAMPLE,
+                    "portfolio": [_HOLDING_EXAMPLE],
+                    "objective": "What bears on margins?",
+                    "title": "Q3 call",
+                    "event_date": "2026-03-31",
+                    "options": {"start_s": 0},
+                },
+            },
+            "csv": {
+                "summary": "Holdings as CSV",
+                "value": {
+                    "recording_id": _RECORDING_EXAMPLE,
+                    "portfolio": "id,name,currency,asset_type,weight_pct\nH1,Alpha,USD,equity,60\n",
+                    "objective": "What bears on margins?",
+                },
+            },
+        },
+    }
+}

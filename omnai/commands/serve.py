@@ -1,0 +1,57 @@
+"""`omnai serve` and `omnai worker`: the API and a worker, with the services they need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, NoReturn
+
+import typer
+
+from omnai import display
+from omnai.exits import Exit, refusals
+from omnai.stores import ready
+from pipeline.settings import Settings
+
+
+def serve(
+    bind: Annotated[
+        str | None, typer.Option(help="Address and port; OMNAI_BIND otherwise.")
+    ] = None,
+) -> None:
+    """Run the HTTP API and the pages, until Ctrl-C."""
+    with refusals(as_json=False), ready(Settings.from_environment()) as settings:
+        from omnai.processes import Child, api_command, environment
+
+        settings = settings if bind is None else replace(settings, bind=bind)
+        with Child(api_command(settings), environment(settings)) as child:
+            status = child.wait()
+    raise typer.Exit(status)
+
+
+def worker(
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say whether this slot's worker is running.")
+    ] = False,
+) -> None:
+    """Run one worker slot: supervisor, Celery worker and media processes, until Ctrl-C."""
+    if check:
+        _check()
+    with refusals(as_json=False), ready(Settings.from_environment()) as settings:
+        from worker.supervisor import run
+
+        status = run(settings)
+    raise typer.Exit(status)
+
+
+def _check() -> NoReturn:
+    """By the locks that the processes hold, which no stale number can feign."""
+    from worker import slot
+
+    with refusals(as_json=False):
+        settings = Settings.from_environment()
+        missing = [
+            role for role in (slot.SUPERVISOR, slot.ENGINE) if slot.holder(settings, role) is None
+        ]
+        name = slot.slot_name(settings)
+    display.say(f"{name}: {'running' if not missing else 'no ' + ' and no '.join(missing)}")
+    raise typer.Exit(Exit.FAULT if missing else Exit.DONE)

@@ -1,0 +1,139 @@
+"""Who runs what next: decided in the database, one job to one slot."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, func, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from pipeline.ledger import dossiers
+from pipeline.ledger.database import Database
+from pipeline.ledger.epochs import EpochKey
+from pipeline.ledger.errors import LedgerRefused, SlotBusy
+from pipeline.ledger.jobs import SLOT_INDEX
+from pipeline.ledger.schema import BlobRow, EpochRow, JobRow, RecordingRow
+from pipeline.records import EngineInfo, Holding, JobState, Phase, RecordingRecord, Request
+
+MakePrompt = Callable[[str, Sequence[Holding]], str]
+"""The exact system text for an objective and its holdings; `pipeline.prompt` makes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimed:
+    """A job that is this worker's to run, and all that it needs to know."""
+
+    key: EpochKey
+    recording: RecordingRecord
+    request: Request
+    holdings: tuple[Holding, ...]
+    start_s: int
+    """First source second of this epoch."""
+    prompt: str
+    """Exact text; its digest is in the epoch's row."""
+
+
+def claim(
+    database: Database,
+    *,
+    engine: EngineInfo,
+    slot: str,
+    host: str,
+    pid: int,
+    prompt: MakePrompt,
+) -> Claimed | None:
+    """Open the next epoch of the first job in the queue; none where nothing waits for this engine.
+
+    Raises SlotBusy where another epoch still holds the slot, and whatever `prompt` raises; the job
+    stays queued then.
+    """
+    try:
+        with database.transaction() as session:
+            job = session.scalar(
+                select(JobRow)
+                .where(*_claimable(engine.name))
+                .order_by(JobRow.priority, JobRow.created_at, JobRow.id)
+                .limit(1)
+                .with_for_update(skip_locked=True, key_share=True)
+            )
+            return None if job is None else _open(session, job, engine, slot, host, pid, prompt)
+    except LedgerRefused as refusal:
+        if refusal.constraint == SLOT_INDEX:
+            raise SlotBusy from refusal
+        raise
+
+
+def waiting(database: Database, *, engine: str | None) -> int:
+    """How many jobs could be claimed now; of one engine, or of all."""
+    with database.transaction() as session:
+        wanted = select(func.count()).select_from(JobRow).where(*_claimable(engine))
+        return session.execute(wanted).scalar_one()
+
+
+def _claimable(engine: str | None) -> list[ColumnElement[bool]]:
+    conditions = [
+        JobRow.state == JobState.QUEUED.value,
+        JobRow.cancel_requested_at.is_(None),
+        or_(JobRow.not_before.is_(None), JobRow.not_before <= func.now()),
+    ]
+    return conditions if engine is None else [*conditions, JobRow.engine == engine]
+
+
+def _open(
+    session: Session,
+    job: JobRow,
+    engine: EngineInfo,
+    slot: str,
+    host: str,
+    pid: int,
+    prompt: MakePrompt,
+) -> Claimed:
+    request = dossiers.request_of(job)
+    holdings = dossiers.holdings_of(session, job.id)
+    text = prompt(request.objective, holdings)
+    start_s = request.options.start_s if job.next_start_s is None else job.next_start_s
+    number = job.next_epoch
+    session.execute(
+        update(JobRow)
+        .where(JobRow.id == job.id)
+        .values(
+            state=JobState.RUNNING.value,
+            running_at=func.now(),
+            next_epoch=number + 1,
+            next_start_s=None,
+        )
+        .execution_options(synchronize_session=False)
+    )
+    session.execute(
+        insert(EpochRow).values(
+            job_id=job.id,
+            number=number,
+            engine=engine,
+            prompt_sha256=hashlib.sha256(text.encode()).hexdigest(),
+            start_s=start_s,
+            slot=slot,
+            host=host,
+            pid=pid,
+            phase=Phase.CLAIM.value,
+        )
+    )
+    return Claimed(
+        key=EpochKey(job_id=job.id, number=number),
+        recording=_recording(session, job),
+        request=request,
+        holdings=holdings,
+        start_s=start_s,
+        prompt=text,
+    )
+
+
+def _recording(session: Session, job: JobRow) -> RecordingRecord:
+    rows = session.execute(
+        select(RecordingRow, BlobRow)
+        .join(BlobRow, RecordingRow.blob_sha256 == BlobRow.sha256)
+        .where(RecordingRow.id == job.recording_id)
+    )
+    recording, blob = rows.tuples().one()
+    return dossiers.recording_of(job, recording, blob)

@@ -1,0 +1,162 @@
+"""Recordings: uploaded under an intent, shared as bytes, owned by whoever submitted them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from pipeline.ledger.database import Database
+from pipeline.ledger.documents import from_document
+from pipeline.ledger.errors import RecordingUnknown, UploadUnknown
+from pipeline.ledger.ids import is_id
+from pipeline.ledger.schema import BlobRow, RecordingRow, UploadRow
+from pipeline.records import Probe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """One submitted media file, as its owner sees it."""
+
+    id: str
+    owner: str
+    filename: str
+    """Base name as first submitted; untrusted text."""
+    sha256: str
+    size_bytes: int
+    probe: Probe | None
+    created_at: datetime
+    is_stored: bool = True
+    """Whether OmnAI holds a copy; not of what a local `analyze` read where it lay."""
+
+
+def begin_upload(database: Database, *, owner: str, filename: str) -> str:
+    """Write the intent and return the upload's id; the first byte is written after this."""
+    with database.transaction() as session:
+        return session.execute(
+            insert(UploadRow).values(owner=owner, filename=filename).returning(UploadRow.id)
+        ).scalar_one()
+
+
+def name_upload(database: Database, upload_id: str, *, sha256: str, size_bytes: int) -> None:
+    """Say which bytes are about to be stored, before `BlobStore.commit` puts them there.
+
+    Whoever removes bytes that nobody names spares these from here on. Idempotent. Raises
+    UploadUnknown.
+    """
+    with database.transaction() as session:
+        if _locked(session, upload_id).recording_id is not None:
+            return
+        _put_blob(session, sha256, size_bytes, is_stored=False)
+        session.execute(
+            update(UploadRow).where(UploadRow.id == upload_id).values(blob_sha256=sha256)
+        )
+
+
+def finish_upload(
+    database: Database, upload_id: str, *, sha256: str, size_bytes: int, probe: Probe | None
+) -> Recording:
+    """Turn stored bytes into a recording; the one that is there, where its owner had it already.
+
+    Idempotent: the same upload again gives the same recording. Raises UploadUnknown.
+    """
+    with database.transaction() as session:
+        upload = _locked(session, upload_id)
+        recording_id = upload.recording_id
+        if recording_id is None:
+            _put_blob(session, sha256, size_bytes, is_stored=True)
+            recording_id = _put_recording(session, upload, sha256, probe)
+            session.execute(
+                update(UploadRow)
+                .where(UploadRow.id == upload_id)
+                .values(recording_id=recording_id, blob_sha256=None, closed_at=func.now())
+            )
+        found = _read(session, recording_id)
+    if found is None:
+        raise RecordingUnknown
+    return found
+
+
+def abandon_upload(database: Database, upload_id: str) -> None:
+    """Close the intent of an upload that will not be finished. Idempotent; after its end, no-op."""
+    if not is_id(upload_id):
+        return
+    with database.transaction() as session:
+        session.execute(
+            update(UploadRow)
+            .where(UploadRow.id == upload_id, UploadRow.closed_at.is_(None))
+            .values(blob_sha256=None, closed_at=func.now())
+        )
+
+
+def get(database: Database, recording_id: str, *, owner: str | None) -> Recording:
+    """Raises RecordingUnknown, also for another owner's; an owner of none sees all."""
+    if not is_id(recording_id):
+        raise RecordingUnknown
+    with database.transaction() as session:
+        found = _read(session, recording_id)
+    if found is None or owner not in (None, found.owner):
+        raise RecordingUnknown
+    return found
+
+
+def _locked(session: Session, upload_id: str) -> UploadRow:
+    """The upload, finished or open, until the transaction ends."""
+    row = None
+    if is_id(upload_id):
+        row = session.scalar(select(UploadRow).where(UploadRow.id == upload_id).with_for_update())
+    if row is None or (row.closed_at is not None and row.recording_id is None):
+        raise UploadUnknown
+    return row
+
+
+def _put_blob(session: Session, sha256: str, size_bytes: int, *, is_stored: bool) -> None:
+    """Also locks the row that is there, so that whoever removes unnamed bytes waits or is done."""
+    stored_at = func.now() if is_stored else None
+    put = insert(BlobRow).values(sha256=sha256, size_bytes=size_bytes, stored_at=stored_at)
+    session.execute(
+        put.on_conflict_do_update(
+            index_elements=[BlobRow.sha256],
+            set_={"stored_at": func.coalesce(BlobRow.stored_at, put.excluded.stored_at)},
+        )
+    )
+
+
+def _put_recording(session: Session, upload: UploadRow, sha256: str, probe: Probe | None) -> str:
+    put = insert(RecordingRow).values(
+        owner=upload.owner, blob_sha256=sha256, filename=upload.filename, probe=probe
+    )
+    return session.execute(
+        put.on_conflict_do_update(
+            index_elements=[RecordingRow.owner, RecordingRow.blob_sha256],
+            set_={"probe": func.coalesce(RecordingRow.probe, put.excluded.probe)},
+        ).returning(RecordingRow.id)
+    ).scalar_one()
+
+
+def _read(session: Session, recording_id: str) -> Recording | None:
+    found = (
+        session.execute(
+            select(RecordingRow, BlobRow)
+            .join(BlobRow, RecordingRow.blob_sha256 == BlobRow.sha256)
+            .where(RecordingRow.id == recording_id)
+        )
+        .tuples()
+        .one_or_none()
+    )
+    if found is None:
+        return None
+    row, blob = found
+    return Recording(
+        id=row.id,
+        owner=row.owner,
+        filename=row.filename,
+        sha256=blob.sha256,
+        size_bytes=blob.size_bytes,
+        probe=None if row.probe is None else from_document(Probe, row.probe),
+        created_at=row.created_at,
+        is_stored=blob.stored_at is not None,
+    )

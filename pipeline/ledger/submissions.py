@@ -1,0 +1,62 @@
+"""A job as it is asked for: written whole, in the queue from its first moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import func, insert, select
+
+from pipeline.ledger.database import Database
+from pipeline.ledger.errors import RecordingNotStored, RecordingUnknown
+from pipeline.ledger.jobs import insert_holdings
+from pipeline.ledger.recordings import Recording
+from pipeline.ledger.schema import BlobRow, JobRow, RecordingRow
+from pipeline.records import Holding, JobState, Request
+
+
+def submit(
+    database: Database,
+    *,
+    owner: str,
+    recording: Recording,
+    request: Request,
+    portfolio_holdings: Sequence[Holding],
+    portfolio_sha256: str,
+    engine: str,
+) -> str:
+    """Queue a job and return its id; whoever submits has seen that `owner` may use the recording.
+
+    `engine` is what will run it, whatever `request.engine` says. Raises RecordingUnknown where the
+    recording has gone since, RecordingNotStored where a worker could not read it.
+    """
+    with database.transaction() as session:
+        # The lock keeps the recording there until the job names it.
+        stored_at = session.execute(
+            select(BlobRow.stored_at)
+            .join(RecordingRow, RecordingRow.blob_sha256 == BlobRow.sha256)
+            .where(RecordingRow.id == recording.id)
+            .with_for_update(read=True, key_share=True)
+        ).one_or_none()
+        if stored_at is None:
+            raise RecordingUnknown
+        if stored_at[0] is None:
+            raise RecordingNotStored
+        job_id = session.execute(
+            insert(JobRow)
+            .values(
+                owner=owner,
+                recording_id=recording.id,
+                filename=recording.filename,
+                objective=request.objective,
+                title=request.title,
+                event_date=request.event_date,
+                engine=engine,
+                options=request.options,
+                portfolio_sha256=portfolio_sha256,
+                state=JobState.QUEUED.value,
+                queued_at=func.now(),
+            )
+            .returning(JobRow.id)
+        ).scalar_one()
+        insert_holdings(session, job_id, portfolio_holdings)
+    return job_id

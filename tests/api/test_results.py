@@ -1,0 +1,230 @@
+"""What a job found: brief, findings, evidence, units, epochs and frames."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from api import make_app
+from api.service import EXTENSION, Service
+from pipeline.engine.rehearsal import RehearsalEngine
+from pipeline.ledger import audit, briefs
+from pipeline.ledger.database import Database
+from pipeline.ledger.keys import Role
+from pipeline.settings import Settings
+from tests.api.conftest import Person, person, work
+from tests.doubles import ScriptedEngine
+
+
+@dataclass(frozen=True)
+class Done:
+    """A job that ran to its end."""
+
+    app: Flask
+    ada: Person
+    bob: Person
+    admin: Person
+    recording_id: str
+    job_id: str
+
+    @property
+    def path(self) -> str:
+        return f"/v1/jobs/{self.job_id}"
+
+    @property
+    def database(self) -> Database:
+        service: Service = self.app.extensions[EXTENSION]
+        return service.database
+
+
+@pytest.fixture(scope="module")
+def done(
+    module_database_url: str,
+    valkey_url: str,
+    sample_bytes: bytes,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Done]:
+    folder: Path = tmp_path_factory.mktemp("results")
+    app = make_app(
+        Settings(data_dir=folder, database_url=module_database_url, redis_url=valkey_url)
+    )
+    ada = person(app, "ada")
+    recording_id = ada.upload(sample_bytes).get_json()["id"]
+    job_id = ada.submit(recording_id).get_json()["id"]
+    assert work(app, RehearsalEngine())
+    yield Done(app, ada, person(app, "bob"), person(app, "root", Role.ADMIN), recording_id, job_id)
+    app.extensions[EXTENSION].watcher.close()
+    app.extensions[EXTENSION].database.dispose()
+
+
+def test_the_json_brief_is_the_stored_document(done: Done) -> None:
+    answer = done.ada.get(f"{done.path}/brief")
+    stored = briefs.latest(done.database, done.job_id)
+    assert stored is not None
+    assert answer.content_type == "application/json"
+    assert answer.data == stored.document
+
+
+@pytest.mark.parametrize(
+    ("accept", "query", "kind"),
+    [
+        ("text/html", "", "text/html; charset=utf-8"),
+        ("text/markdown", "", "text/markdown; charset=utf-8"),
+        ("text/html", "?format=md", "text/markdown; charset=utf-8"),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "", "text/html; charset=utf-8"),
+        ("*/*", "", "application/json"),
+    ],
+)
+def test_a_brief_comes_in_the_form_asked_for(
+    done: Done, accept: str, query: str, kind: str
+) -> None:
+    answer = done.ada.get(f"{done.path}/brief{query}", headers={"Accept": accept})
+    assert (answer.status_code, answer.content_type) == (200, kind)
+    assert json.loads(done.ada.get(f"{done.path}/brief").data)["sha256"] in answer.text
+    tag = answer.headers["ETag"]
+    again = done.ada.get(
+        f"{done.path}/brief{query}", headers={"Accept": accept, "If-None-Match": tag}
+    )
+    assert again.status_code == 304
+
+
+def test_a_form_that_there_is_not_is_refused(done: Done) -> None:
+    answer = done.ada.get(f"{done.path}/brief", headers={"Accept": "application/pdf"})
+    assert (answer.status_code, answer.get_json()["code"]) == (406, "format_refused")
+    assert done.ada.get(f"{done.path}/brief?format=pdf").status_code == 422
+
+
+def test_a_briefs_links_lead_to_the_recording_and_its_frames(done: Done) -> None:
+    text = done.ada.get(f"{done.path}/brief?format=md").text
+    assert f"/v1/recordings/{done.recording_id}/media#t=" in text
+    (told, *_) = done.ada.get(f"{done.path}/findings").get_json()["findings"]
+    assert told["source"]["play"].startswith(f"/v1/recordings/{done.recording_id}/media#t=")
+    assert told["source"]["frames"][0]["href"] in text
+
+
+def test_the_html_brief_runs_nothing(done: Done) -> None:
+    policy = done.ada.get(f"{done.path}/brief?format=html").headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+
+
+def test_a_frame_is_served_for_ever_and_only_under_its_job(done: Done, sample_bytes: bytes) -> None:
+    frame = done.ada.get(f"{done.path}/findings").get_json()["findings"][0]["source"]["frames"][0]
+    answer = done.ada.get(frame["href"])
+    assert answer.content_type == "image/jpeg"
+    assert hashlib.sha256(answer.data).hexdigest() == frame["sha256"]
+    assert "immutable" in answer.headers["Cache-Control"]
+    other = done.ada.submit(done.recording_id).get_json()["id"]
+    for reader, job_id, name in (
+        (done.ada, other, frame["sha256"]),  # a job of hers that kept no such frame
+        (done.bob, done.job_id, frame["sha256"]),
+        (done.ada, done.job_id, "0" * 64),
+        (done.ada, done.job_id, ".."),
+    ):
+        assert reader.get(f"/v1/jobs/{job_id}/frames/{name}.jpg").status_code == 404
+    done.ada.post(f"/v1/jobs/{other}/cancel")
+
+
+@pytest.mark.parametrize("name", ["findings", "evidence"])
+def test_texts_come_in_pages_without_holes(done: Done, name: str) -> None:
+    whole = done.ada.get(f"{done.path}/{name}?limit=1000").get_json()
+    read, after = [], None
+    while True:
+        query = {"limit": 2} | ({"after": after} if after else {})
+        page = done.ada.get(f"{done.path}/{name}", query_string=query).get_json()
+        read += page[name]
+        after = page["next"]
+        if after is None:
+            break
+    assert read == whole[name]
+    assert done.ada.get(f"{done.path}/{name}?after=x").get_json()["code"] == "cursor_refused"
+
+
+def test_units_come_in_pages_without_holes(done: Done) -> None:
+    read, after = [], -1
+    while after is not None:
+        query = {"limit": 30} | ({"after": after} if after >= 0 else {})
+        page = done.ada.get(f"{done.path}/units", query_string=query).get_json()
+        read += page["units"]
+        after = page["next"]
+    assert [unit["second"] for unit in read if unit["second"] is not None] == list(range(72))
+    assert done.ada.get(f"{done.path}/units?epoch=9").get_json()["units"] == []
+
+
+def test_epochs_are_listed_with_their_ends(done: Done) -> None:
+    told = done.ada.get(f"{done.path}/epochs").get_json()
+    (epoch,) = told["epochs"][:1]
+    assert (epoch["number"], epoch["engine"], epoch["end_reason"]) == (1, "rehearsal", "completed")
+    assert epoch["source_end_ms"] == 72_000
+
+
+def test_a_job_that_has_not_begun_is_answered_with_its_state(done: Done) -> None:
+    job_id = done.ada.submit(done.recording_id).get_json()["id"]
+    path = f"/v1/jobs/{job_id}"
+    for name in ("findings", "evidence", "units"):
+        told = done.ada.get(f"{path}/{name}")
+        assert (told.status_code, told.get_json()["state"]) == (200, "queued")
+        assert told.get_json()[name] == []
+    brief = done.ada.get(f"{path}/brief").get_json()
+    assert brief["status"]["job_state"] == "queued"
+    for form in ("md", "html"):
+        assert done.ada.get(f"{path}/brief?format={form}").status_code == 200
+    done.ada.post(f"{path}/cancel")
+
+
+def test_fetching_a_brief_is_written_down(done: Done) -> None:
+    done.bob.get(f"{done.path}/brief")
+    done.admin.get(f"{done.path}/brief?format=md")
+    newest = audit.listed(done.database, limit=1)[0]
+    assert (newest.actor, newest.action, newest.subject) == (
+        done.admin.key_id,
+        "brief_fetched",
+        done.job_id,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"from": "start"}, "/reason"),
+        ({"reason": "x"}, "/from"),
+        ({"from": "end", "reason": "x"}, "/from"),
+        ({"from": -1, "reason": "x"}, "/from"),
+        ({"from": True, "reason": "x"}, "/from"),
+        ({"from": 1.5, "reason": "x"}, "/from"),
+        ({"from": 1, "reason": " "}, "/reason"),
+        ({"from": 1, "reason": "x", "why": 1}, "/why"),
+    ],
+)
+def test_a_rerun_is_checked(done: Done, body: dict[str, object], where: str) -> None:
+    answer = done.admin.post(f"{done.path}/epochs", json=body)
+    assert answer.status_code == 422
+    assert [found["pointer"] for found in answer.get_json()["errors"]] == [where]
+
+
+def test_only_an_admin_reruns_and_only_what_has_ended(done: Done) -> None:
+    body = {"from": 60, "reason": "The figures at the end are wanted again."}
+    path = f"{done.path}/epochs"
+    refused = done.ada.post(path, json=body)
+    assert (refused.status_code, refused.get_json()["code"]) == (403, "role_refused")
+    end = done.admin.post(path, json={"from": "last_completed", "reason": "x"})
+    assert (end.status_code, end.get_json()["code"]) == (409, "at_source_end")
+    taken = done.admin.post(path, json=body, headers={"Idempotency-Key": "r"})
+    assert taken.status_code == 202
+    assert taken.get_json() == {"job_id": done.job_id, "epoch": 2, "state": "queued"}
+    again = done.admin.post(path, json=body, headers={"Idempotency-Key": "r"})
+    assert again.data == taken.data
+    second = done.admin.post(path, json=body)
+    assert (second.status_code, second.get_json()["code"]) == (409, "job_not_ended")
+    assert work(done.app, ScriptedEngine()) is False  # not its engine
+    assert work(done.app, RehearsalEngine())
+    told = done.ada.get(path).get_json()
+    assert [(epoch["number"], epoch["start_s"]) for epoch in told["epochs"]] == [(1, 0), (2, 60)]
+    assert [(rerun["epoch"], rerun["requested_by"]) for rerun in told["reruns"]] == [(2, "root")]
+    assert done.ada.get(f"{done.path}/units?epoch=1").get_json()["units"]

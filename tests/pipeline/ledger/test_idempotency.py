@@ -1,0 +1,141 @@
+"""Idempotency keys: one answer, whatever comes twice, and never a wrong one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.ledger import idempotency
+from pipeline.ledger.database import Database
+from pipeline.ledger.errors import IdempotencyConflict, IdempotencyInFlight
+from pipeline.ledger.idempotency import Fresh, Stored
+from tests.pipeline.ledger.factories import digest, rows
+from tests.pipeline.ledger.racing import held_at
+
+ANSWER = Stored(status=202, body=b'{"id": 1}\x00\xff', headers={"Location": "/v1/jobs/1"})
+
+
+def begin(database: Database, **given: Any) -> Fresh | Stored:
+    return idempotency.begin(
+        database,
+        **{
+            "owner": "ana",
+            "key": "k1",
+            "route": "POST /v1/jobs",
+            "payload_sha256": digest("payload"),
+            **given,
+        },
+    )
+
+
+def begun(database: Database, **given: Any) -> Fresh:
+    fresh = begin(database, **given)
+    assert isinstance(fresh, Fresh)
+    return fresh
+
+
+def finish(database: Database, fresh: Fresh, answer: Stored = ANSWER) -> bool:
+    return idempotency.finish(
+        database, fresh, status=answer.status, body=answer.body, headers=answer.headers
+    )
+
+
+def let_pass(database: Database, interval: str) -> None:
+    rows(
+        database,
+        f"UPDATE idempotency_keys SET begun_at = begun_at - interval '{interval}' RETURNING 1",
+    )
+
+
+def test_the_same_request_gets_the_first_answer(database: Database) -> None:
+    assert finish(database, begun(database))
+    assert begin(database) == ANSWER
+    assert begin(database) == ANSWER
+
+
+def test_another_payload_is_a_conflict_before_and_after_the_answer(database: Database) -> None:
+    fresh = begun(database)
+    with pytest.raises(IdempotencyConflict):
+        begin(database, payload_sha256=digest("other"))
+    finish(database, fresh)
+    with pytest.raises(IdempotencyConflict):
+        begin(database, payload_sha256=digest("other"))
+    assert begin(database) == ANSWER
+
+
+def test_a_request_without_an_answer_yet_is_in_flight(database: Database) -> None:
+    begun(database)
+    with pytest.raises(IdempotencyInFlight):
+        begin(database)
+
+
+@pytest.mark.parametrize(
+    "other", [{"owner": "bob"}, {"key": "k2"}, {"route": "POST /v1/recordings"}]
+)
+def test_owners_keys_and_routes_do_not_meet(database: Database, other: dict[str, str]) -> None:
+    finish(database, begun(database))
+    begun(database, payload_sha256=digest("other"), **other)
+
+
+def test_an_abandoned_key_may_try_again_with_anything(database: Database) -> None:
+    assert idempotency.abandon(database, begun(database))
+    begun(database, payload_sha256=digest("other"))
+
+
+def test_an_answer_cannot_be_abandoned(database: Database) -> None:
+    fresh = begun(database)
+    finish(database, fresh)
+    assert not idempotency.abandon(database, fresh)
+    assert begin(database) == ANSWER
+
+
+def test_a_dead_request_is_taken_over_after_ten_minutes(database: Database) -> None:
+    dead = begun(database)
+    let_pass(database, "9 min 50 s")
+    with pytest.raises(IdempotencyInFlight):
+        begin(database)
+    let_pass(database, "20 s")
+    with pytest.raises(IdempotencyConflict):
+        begin(database, payload_sha256=digest("other"))
+    alive = begun(database)
+    # The one that was taken for dead wakes up: neither its answer nor its failure counts.
+    assert not finish(database, dead, Stored(status=500, body=b"", headers={}))
+    assert not idempotency.abandon(database, dead)
+    with pytest.raises(IdempotencyInFlight):
+        begin(database)
+    assert finish(database, alive)
+    assert begin(database) == ANSWER
+
+
+def test_an_answer_lasts_a_day(database: Database) -> None:
+    finish(database, begun(database))
+    let_pass(database, "23 h 59 min")
+    assert begin(database) == ANSWER
+    let_pass(database, "2 min")
+    fresh = begun(database, payload_sha256=digest("other"))
+    with pytest.raises(IdempotencyInFlight):
+        begin(database, payload_sha256=digest("other"))
+    assert finish(database, fresh)
+
+
+def test_of_two_at_once_one_is_in_flight(database: Database) -> None:
+    call = lambda: begin(database)  # noqa: E731
+    outcomes = held_at(
+        database, "LOCK TABLE idempotency_keys IN SHARE ROW EXCLUSIVE MODE", call, call
+    )
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == [
+        "Fresh",
+        "IdempotencyInFlight",
+    ]
+
+
+def test_of_two_that_take_over_at_once_one_is_in_flight(database: Database) -> None:
+    begun(database)
+    let_pass(database, "11 min")
+    call = lambda: begin(database)  # noqa: E731
+    outcomes = held_at(database, "SELECT 1 FROM idempotency_keys FOR UPDATE", call, call)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == [
+        "Fresh",
+        "IdempotencyInFlight",
+    ]

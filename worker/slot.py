@@ -1,0 +1,79 @@
+"""A worker's slot: its name, and the locks that keep it to one supervisor and one process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from pipeline.errors import OmnaiError
+from pipeline.settings import Settings
+
+POLL_S = 0.05
+
+SUPERVISOR = "supervisor"
+ENGINE = "engine"
+
+
+class SlotTaken(OmnaiError):
+    """Another worker of this host has this slot; choose another number with OMNAI_SLOT."""
+
+    code = "slot_taken"
+
+
+def slot_name(settings: Settings) -> str:
+    return f"{settings.host_name}/{settings.slot}"
+
+
+@contextmanager
+def locked(settings: Settings, role: str, *, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold the slot in a role until the block or the process ends, however it ends.
+
+    Raises SlotTaken.
+    """
+    path = _path(settings, role)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + wait_s
+        while not _try(descriptor, fcntl.LOCK_EX):
+            if time.monotonic() >= deadline:
+                raise SlotTaken
+            time.sleep(POLL_S)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def holder(settings: Settings, role: str) -> int | None:
+    """The process that holds the slot in a role; none where nobody does."""
+    try:
+        descriptor = os.open(_path(settings, role), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        if _try(descriptor, fcntl.LOCK_SH):
+            return None
+        text = os.pread(descriptor, 32, 0).decode().strip()
+        return int(text) if text else None
+    finally:
+        os.close(descriptor)
+
+
+def _try(descriptor: int, operation: int) -> bool:
+    try:
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _path(settings: Settings, role: str) -> Path:
+    name = quote(slot_name(settings), safe="")
+    return settings.data_dir / "locks" / f"{name}.{role}.lock"

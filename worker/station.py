@@ -1,0 +1,153 @@
+"""One worker slot at work: claims a job, runs it, and publishes its brief."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import replace
+
+from pipeline import prompt
+from pipeline.engine.session import Engine
+from pipeline.errors import FenceLost, OmnaiError
+from pipeline.ledger import claims, epochs, jobs
+from pipeline.ledger.blobs import BlobStore
+from pipeline.ledger.claims import Claimed
+from pipeline.ledger.database import Database
+from pipeline.ledger.epochs import EpochKey
+from pipeline.ledger.errors import DatabaseUnavailable, SlotBusy
+from pipeline.ledger.frames import FrameStore
+from pipeline.media_child import MediaChild
+from pipeline.publish import publish
+from pipeline.records import EndReason, MediaEvent, SessionContext
+from pipeline.release import RELEASE
+from pipeline.run import Watch
+from pipeline.settings import Settings
+from worker.enqueue import ring
+from worker.slot import slot_name
+
+SETTLE_PAUSE_S = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Station:
+    """Owns the engine of this process. `work` comes from one thread, `leave` from its signals."""
+
+    def __init__(self, settings: Settings, *, engine: Engine, database: Database) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._database = database
+        self._frames = FrameStore(settings.data_dir / "frames")
+        self._blobs = BlobStore(settings.data_dir / "blobs")
+        self._watch: Watch | None = None
+        self._is_leaving = False
+
+    def leave(self) -> None:
+        """End the epoch in progress after its unit in flight; take nothing new."""
+        self._is_leaving = True
+        if self._watch is not None:
+            self._watch.leave(EndReason.WORKER_SHUTDOWN)
+
+    def work(self) -> bool:
+        """Run the next job for this engine; return whether there was one.
+
+        Whatever was claimed has ended and its slot is free again, or this raises.
+        """
+        if self._is_leaving:
+            return False
+        claimed = self._claim()
+        if claimed is None:
+            return False
+        log.info("An epoch was claimed.", extra={"action": "claim", **claimed.key.log_context()})
+        reason = EndReason.INTERNAL
+        try:
+            self._run(claimed)
+        except DatabaseUnavailable:
+            reason = EndReason.DATABASE_UNAVAILABLE
+            log.warning(
+                "The database was away for too long; an epoch's end waits for it.",
+                extra={"action": "database_away", **claimed.key.log_context()},
+            )
+        finally:
+            self._watch = None
+            self._settle(claimed.key, reason)
+        if not self._is_leaving:  # the supervisors publish what a leaving worker does not
+            publish(self._database, claimed.key.job_id, release=RELEASE)
+            self._ring_for_more()
+        return True
+
+    def _claim(self) -> Claimed | None:
+        try:
+            return claims.claim(
+                self._database,
+                engine=self._engine.describe(),
+                slot=slot_name(self._settings),
+                host=self._settings.host_name,
+                pid=os.getpid(),
+                prompt=prompt.system_text,
+            )
+        except SlotBusy:
+            # An epoch of a process that is not yet gone; the dispatcher rings again after it.
+            log.info("The slot is not free yet.", extra={"action": "slot_busy"})
+            return None
+
+    def _run(self, claimed: Claimed) -> None:
+        options = replace(claimed.request.options, start_s=claimed.start_s)
+        watch = Watch(
+            claimed.key,
+            SessionContext(
+                epoch=claimed.key.number,
+                prompt=claimed.prompt,
+                holdings=claimed.holdings,
+                options=options,
+            ),
+            engine=self._engine,
+            database=self._database,
+            frames=self._frames,
+            frame_ring=self._settings.frame_ring,
+        )
+        self._watch = watch
+        if self._is_leaving:
+            self.leave()
+        try:
+            with closing(self._events(claimed)) as events:
+                watch.run(events)
+        except FenceLost:
+            log.warning(
+                "Somebody else ended an epoch.",
+                extra={"action": "fence_lost", **claimed.key.log_context()},
+            )
+
+    def _events(self, claimed: Claimed) -> Generator[MediaEvent, None, None]:
+        """The media process lives inside the loop, so that its faults end the epoch too."""
+        with MediaChild(
+            self._blobs.path(claimed.recording.sha256),
+            limits=self._settings.media,
+            longest_edge_px=claimed.request.options.frame_longest_edge_px,
+            start_s=claimed.start_s,
+        ) as media:
+            yield from media
+
+    def _settle(self, key: EpochKey, reason: EndReason) -> None:
+        """Make sure that the epoch has ended and its slot is free, however long the database is
+        away: the engine is reset, and this process takes nothing new before."""
+        while True:
+            try:
+                jobs.give_up(self._database, key, end_reason=reason)
+                epochs.release(self._database, key)
+                return
+            except DatabaseUnavailable:
+                if self._is_leaving:
+                    return  # a reaper ends it once this process is gone
+                time.sleep(SETTLE_PAUSE_S)
+
+    def _ring_for_more(self) -> None:
+        """One bell, one job: between two, the process can be told to go."""
+        try:
+            if claims.waiting(self._database, engine=self._settings.engine) > 0:
+                ring(self._settings)
+        except OmnaiError as error:
+            log.warning("The queue was not looked at.", extra={"code": error.code})

@@ -1,0 +1,76 @@
+"""The one task, and what Celery tells the process that runs it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+
+from billiard import active_children  # type: ignore[import-untyped]
+from celery import shared_task  # type: ignore[import-untyped]
+from celery.signals import (  # type: ignore[import-untyped]
+    setup_logging,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_shutting_down,
+)
+
+from pipeline.errors import OmnaiError
+from pipeline.settings import Settings
+from worker import journal
+from worker.app import TASK
+from worker.lifecycle import Lifecycle
+
+log = logging.getLogger(__name__)
+
+_lifecycle: Lifecycle | None = None
+
+
+@shared_task(name=TASK, ignore_result=True)  # type: ignore[untyped-decorator]
+def look_for_work() -> None:
+    """Run at most one job. Says nothing of which: the database decides."""
+    assert _lifecycle is not None
+    station = _lifecycle.station
+    assert station is not None
+    with _lifecycle.leaving_on_sigterm(station):
+        station.work()
+
+
+def write_logs(**_: object) -> None:
+    """Celery sets up nothing of its own where somebody answers this signal."""
+    journal.begin()
+
+
+def begin(**_: object) -> None:
+    """A process that cannot load its engine takes the whole Celery worker with it: the supervisor
+    starts another after a pause, where the pool would try again at once and for ever."""
+    global _lifecycle
+    _lifecycle = Lifecycle(Settings.from_environment())
+    try:
+        _lifecycle.begin()
+    except OmnaiError as error:
+        log.error("The worker cannot begin: %s", error.message, extra={"code": error.code})
+    except Exception:
+        # Celery would swallow it, and every bell would reach a process without an engine.
+        log.exception("The worker cannot begin.")
+    if _lifecycle.station is None:
+        os.kill(os.getppid(), signal.SIGTERM)
+        os._exit(1)
+
+
+def end(**_: object) -> None:
+    if _lifecycle is not None:
+        _lifecycle.end()
+
+
+def tell_process(**_: object) -> None:
+    """Celery waits for the job in progress; its process has to hear that it should not go on."""
+    for process in active_children():
+        if process.pid is not None:
+            os.kill(process.pid, signal.SIGTERM)
+
+
+setup_logging.connect(write_logs)
+worker_process_init.connect(begin)
+worker_process_shutdown.connect(end)
+worker_shutting_down.connect(tell_process)
