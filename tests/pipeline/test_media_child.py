@@ -138,17 +138,17 @@ def test_a_crash_keeps_the_units_before_it_and_says_where(
 
 
 def test_a_decoder_that_hangs_is_ended_within_its_deadline(clips: Clips) -> None:
-    with child(long_clip(clips), silence_s=2.0) as media:
+    with child(long_clip(clips), silence_s=5.0) as media:
         events = iter(media)
         seen = [next(events) for _ in range(3)]
         os.kill(media.pid, signal.SIGSTOP)
         began = time.monotonic()
         with pytest.raises(MediaStopped) as caught:
             seen += list(events)
-        assert 1.9 < time.monotonic() - began < 6
+        assert 4.9 < time.monotonic() - began < 20
         pid = media.pid
     assert caught.value.code == "decoder_hung"
-    assert "2 s" in caught.value.message
+    assert "5 s" in caught.value.message
     last = seen[-1]
     assert isinstance(last, Unit)
     assert caught.value.last_source_ms == last.end_ms
@@ -156,11 +156,11 @@ def test_a_decoder_that_hangs_is_ended_within_its_deadline(clips: Clips) -> None
 
 
 def test_a_loop_slower_than_the_deadline_is_no_hang(clips: Clips) -> None:
-    with child(long_clip(clips), silence_s=1.5) as media:
+    with child(long_clip(clips), silence_s=5.0) as media:
         events = iter(media)
         for _ in range(2):
             next(events)
-        time.sleep(2.5)
+        time.sleep(6)
         assert [isinstance(next(events), Unit) for _ in range(4)] == [True] * 4
 
 

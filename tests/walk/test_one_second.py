@@ -1,28 +1,32 @@
-"""Follows second 26 of the sample, when a slide changes, from file to brief."""
+"""Follows second 26 of the sample, when a slide changes, from upload to brief."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-import os
 import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import imageio_ffmpeg
 import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.ledger import briefs, dossiers
+from omnai.client import Client
+from omnai.commands import jobs
+from pipeline.ledger import dossiers, epochs, keys
 from pipeline.ledger.database import Database, connect
+from pipeline.ledger.keys import Role
 from pipeline.media_child import MediaChild
-from pipeline.records import Dossier, FedUnit, Finding, JobState, Unit
-from pipeline.settings import MediaLimits
+from pipeline.records import Dossier, FedUnit, Finding, Unit
+from pipeline.settings import MediaLimits, Settings
+from tests.service import await_ready, free_port, running
 
 SECOND = 26
 """The slide "Order book" appears (scripts/make_sample.py)."""
@@ -34,15 +38,16 @@ GROUND_GREY = 110
 
 @dataclass(frozen=True)
 class Walked:
-    """What one run of the command left behind."""
+    """What one job over HTTP, the queue and a worker left behind."""
 
-    said: dict[str, Any]
-    out: Path
+    job: dict[str, Any]
+    client: Client
+    http: httpx.Client
     database: Database
 
     @property
     def dossier(self) -> Dossier:
-        return dossiers.load(self.database, self.said["job_id"])
+        return dossiers.load(self.database, self.job["id"])
 
     @property
     def unit(self) -> FedUnit:
@@ -56,13 +61,15 @@ class Walked:
             if finding.origin.generated_in.start_ms == SECOND * 1000
         )
 
+    def brief(self, form: str) -> bytes:
+        return self.client.brief(self.job["id"], form)
+
     @property
     def cited(self) -> dict[str, Any]:
         """The finding in brief.json that was said from that second on."""
-        brief = json.loads((self.out / "brief.json").read_bytes())
         return next(
             finding
-            for finding in brief["findings"]
+            for finding in json.loads(self.brief("json"))["findings"]
             if finding["source"]["generated_in"]["start_ms"] == SECOND * 1000
         )
 
@@ -74,25 +81,38 @@ def sample() -> Path:
 
 @pytest.fixture(scope="module")
 def walked(
-    module_database_url: str, sample: Path, tmp_path_factory: pytest.TempPathFactory
+    module_database_url: str,
+    valkey_url: str,
+    sample: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Walked]:
     folder = tmp_path_factory.mktemp("walk")
-    ran = subprocess.run(
-        [
-            *(sys.executable, "-m", "omnai", "analyze", str(sample), "--json"),
-            *("--portfolio", str(sample.with_name("portfolio.json"))),
-            *("--objective", "What matters to the holdings?"),
-            *("--out", str(folder / "out")),
-        ],
-        env=os.environ
-        | {"OMNAI_DATABASE_URL": module_database_url, "OMNAI_DATA_DIR": str(folder / "data")},
-        cwd=sample.parents[1],
-        capture_output=True,
-        check=False,
+    settings = Settings(
+        data_dir=folder / "data",
+        database_url=module_database_url,
+        redis_url=valkey_url,
+        host_name="walk",
+        bind=f"127.0.0.1:{free_port()}",
     )
-    assert ran.returncode == 0, ran.stderr.decode()
+    settings.data_dir.mkdir()
     database = connect(module_database_url)
-    yield Walked(said=json.loads(ran.stdout), out=folder / "out", database=database)
+    _, secret = keys.create(database, owner="ada", role=Role.ANALYST, label="walk", expires_at=None)
+    url = f"http://{settings.bind}"
+    with (
+        running("serve", settings, folder),
+        running("worker", settings, folder),
+        httpx.Client(base_url=url, headers={"Authorization": f"Bearer {secret}"}) as http,
+        Client(url, secret) as client,
+    ):
+        await_ready(http)
+        job = jobs.send(
+            client,
+            sample,
+            sample.with_name("portfolio.json"),
+            {"objective": "What matters to the holdings?", "engine": "rehearsal"},
+        )
+        job = jobs.follow(client, job["id"])
+        yield Walked(job=job, client=client, http=http, database=database)
     database.dispose()
 
 
@@ -156,13 +176,14 @@ def test_the_ledger_has_the_finding_with_its_moment(walked: Walked) -> None:
 
 
 def test_the_job_ended_and_freed_its_slot(walked: Walked) -> None:
-    assert walked.dossier.state is JobState.SUCCEEDED
+    assert (walked.job["state"], walked.job["end_reason"]) == ("succeeded", "completed")
     assert [unit.second for unit in walked.dossier.units if unit.second is not None] == list(
         range(72)
     )
-    stored = briefs.latest(walked.database, walked.said["job_id"])
-    assert stored is not None
-    assert stored.document == (walked.out / "brief.json").read_bytes()
+    deadline = time.monotonic() + 20
+    while epochs.unreleased(walked.database):
+        assert time.monotonic() < deadline, "the slot is still held"
+        time.sleep(0.1)
 
 
 def test_the_brief_cites_the_moment_and_shows_the_slide(walked: Walked) -> None:
@@ -170,30 +191,32 @@ def test_the_brief_cites_the_moment_and_shows_the_slide(walked: Walked) -> None:
     assert source["generated_in"]["start_ms"] == 26_000
     first = source["frames"][0]
     assert first["at"]["ms"] == 26_000
-    jpeg = (walked.out / "frames" / f"{first['sha256']}.jpg").read_bytes()
-    assert hashlib.sha256(jpeg).hexdigest() == first["sha256"]
-    assert grey(jpeg) == pytest.approx(GROUND_GREY, abs=4)
+    answer = walked.http.get(f"/v1/jobs/{walked.job['id']}/frames/{first['sha256']}.jpg")
+    assert answer.headers["Content-Type"] == "image/jpeg"
+    assert hashlib.sha256(answer.content).hexdigest() == first["sha256"]
+    assert grey(answer.content) == pytest.approx(GROUND_GREY, abs=4)
 
 
-@pytest.mark.parametrize("name", ["brief.md", "brief.html"])
+@pytest.mark.parametrize("form", ["md", "html"])
 def test_every_form_links_to_the_moment_in_the_recording(
-    walked: Walked, sample: Path, name: str
+    walked: Walked, sample: Path, form: str
 ) -> None:
-    text = (walked.out / name).read_text()
-    link = f"sample.mp4#{walked.cited['source']['fragment']}"
-    assert link in text
-    relative = text[: text.index(link)].split('"')[-1].split("(")[-1]
-    assert (walked.out / relative / "sample.mp4").resolve() == sample.resolve()
-    assert walked.said["sha256"] in text
+    media = f"/v1/recordings/{walked.job['recording_id']}/media"
+    assert f"{media}#{walked.cited['source']['fragment']}" in walked.brief(form).decode()
+    part = walked.http.get(media, headers={"Range": "bytes=1000-1999"})
+    assert part.status_code == 206
+    assert part.content == sample.read_bytes()[1000:2000]
 
 
 def test_the_brief_says_that_a_rehearsal_understands_nothing(walked: Walked) -> None:
-    for name in ("brief.md", "brief.html"):
-        assert "understands nothing" in (walked.out / name).read_text()
+    for form in ("md", "html"):
+        assert "understands nothing" in walked.brief(form).decode()
 
 
 def test_the_briefs_digest_is_that_of_its_json_without_the_digest(walked: Walked) -> None:
-    document = json.loads((walked.out / "brief.json").read_bytes())
+    document = json.loads(walked.brief("json"))
     said = document.pop("sha256")
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
-    assert hashlib.sha256(canonical).hexdigest() == said == walked.said["sha256"]
+    assert hashlib.sha256(canonical).hexdigest() == said
+    for form in ("md", "html"):
+        assert said in walked.brief(form).decode()

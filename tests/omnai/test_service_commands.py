@@ -1,0 +1,161 @@
+"""The commands that make keys, and those that talk to a running API."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pipeline.ledger import keys
+from pipeline.ledger.database import connect
+from pipeline.ledger.keys import Role
+from pipeline.settings import Settings
+from tests.service import await_ready, free_port, running
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def settings(
+    module_database_url: str, valkey_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    folder = tmp_path_factory.mktemp("commands")
+    database = connect(module_database_url)
+    _, secret = keys.create(database, owner="ada", role=Role.ADMIN, label="", expires_at=None)
+    database.dispose()
+    bind = f"127.0.0.1:{free_port()}"
+    return Settings(
+        data_dir=folder,
+        database_url=module_database_url,
+        redis_url=valkey_url,
+        bind=bind,
+        api_url=f"http://{bind}",
+        api_key=secret,
+    )
+
+
+@pytest.fixture(scope="module")
+def api(settings: Settings) -> Iterator[None]:
+    """The API alone: no worker, so that what is queued stays so."""
+    with running("serve", settings, settings.data_dir):
+        with httpx.Client(base_url=settings.api_url) as http:
+            await_ready(http)
+        yield
+
+
+@pytest.fixture
+def run(settings: Settings) -> Run:
+    def call(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "omnai", *map(str, arguments)],
+            env=os.environ | settings.to_environment() | {"COLUMNS": "200"} | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    return call
+
+
+def submitted(run: Run, *more: str) -> dict[str, Any]:
+    ran = run(
+        *("submit", SAMPLES / "sample.mp4", "--portfolio", SAMPLES / "portfolio.csv"),
+        *("--objective", "What matters?", "--json", *more),
+    )
+    assert ran.returncode == 0, ran.stderr
+    job: dict[str, Any] = json.loads(ran.stdout)
+    return job
+
+
+def test_a_key_is_shown_once_works_and_ends_when_it_is_revoked(api: None, run: Run) -> None:
+    made = json.loads(run("keys", "create", "grace", "--label", "desk", "--json").stdout)
+    assert made["role"] == "analyst"
+    listed = run("keys", "list")
+    assert made["id"] in listed.stdout
+    assert "desk" in listed.stdout
+    assert made["secret"] not in listed.stdout + run("keys", "list", "--json").stdout
+    assert run("jobs", "list", OMNAI_API_KEY=made["secret"]).returncode == 0
+    assert run("keys", "revoke", made["id"]).returncode == 0
+    refused = run("jobs", "list", "--json", OMNAI_API_KEY=made["secret"])
+    assert refused.returncode == 2
+    assert json.loads(refused.stderr)["problems"][0]["code"] == "key_refused"
+    assert run("keys", "revoke", made["id"]).returncode == 2
+
+
+def test_submit_queues_a_job_that_list_and_show_tell_of(api: None, run: Run) -> None:
+    job = submitted(run, "--title", "Investor day")
+    assert job["state"] == "queued"
+    assert "Investor day" in run("jobs", "list", "--state", "queued").stdout
+    shown = run("jobs", "show", job["id"])
+    assert "Investor day" in shown.stdout
+    assert "queued" in shown.stdout
+
+
+def test_a_queued_job_is_canceled_at_once_and_an_admin_may_rerun_it(api: None, run: Run) -> None:
+    job = submitted(run)
+    canceled = json.loads(run("jobs", "cancel", job["id"], "--json").stdout)
+    assert canceled["state"] == "canceled"
+    again = run("jobs", "cancel", job["id"], "--json")
+    assert again.returncode == 2
+    assert json.loads(again.stderr)["problems"][0]["code"] == "job_ended"
+    rerun = run(
+        *("jobs", "rerun", job["id"], "--from", "12", "--reason", "canceled by mistake", "--json")
+    )
+    assert rerun.returncode == 0, rerun.stderr
+    assert json.loads(rerun.stdout)["epoch"] == 1
+    assert json.loads(run("jobs", "show", job["id"], "--json").stdout)["state"] == "queued"
+
+
+def test_a_brief_is_written_where_it_is_asked_for(api: None, run: Run, tmp_path: Path) -> None:
+    job = submitted(run)
+    ran = run("brief", job["id"], "--format", "html", "-o", tmp_path / "brief.html")
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "brief.html").read_text().startswith("<!")
+    assert run("brief", job["id"]).stdout.startswith("# ")
+
+
+def test_what_the_api_refuses_is_told_like_a_refusal_of_our_own(
+    api: None, run: Run, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.mp4"
+    notes.write_text("These are the minutes.\n" * 100)
+    ran = run(
+        *("submit", notes, "--portfolio", SAMPLES / "portfolio.csv"),
+        *("--objective", "What matters?", "--json"),
+    )
+    assert ran.returncode == 2
+    assert json.loads(ran.stderr)["problems"][0]["code"] == "not_media"
+    assert run("jobs", "show", NOBODY).returncode == 2
+
+
+def test_an_api_that_is_not_there_is_said_and_no_address_is_shown(run: Run) -> None:
+    url = f"http://user:hunter2@127.0.0.1:{free_port()}"
+    ran = run("jobs", "list", "--json", OMNAI_API_URL=url)
+    assert ran.returncode == 1
+    assert json.loads(ran.stderr)["error"] == "api_unreachable"
+    assert "hunter2" not in ran.stderr
+
+
+def test_without_a_key_the_client_says_how_to_make_one(run: Run, settings: Settings) -> None:
+    variables = settings.to_environment()
+    del variables["OMNAI_API_KEY"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "omnai", "jobs", "list"],
+        env={k: v for k, v in os.environ.items() if k != "OMNAI_API_KEY"} | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "omnai keys create" in ran.stderr
