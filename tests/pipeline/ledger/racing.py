@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import text
@@ -35,16 +35,21 @@ class Racer(threading.Thread):
 
 
 def held_at(database: Database, lock: str, *calls: Callable[[], Any]) -> list[Any]:
-    """Take `lock`, start the calls, and let go once all of them wait; outcomes in their order."""
+    """Take `lock`, queue the calls at it in their order, and let go once all of them wait."""
     racers = [Racer(call) for call in calls]
     with database.transaction() as session:
         session.execute(text(lock))
-        for racer in racers:
+        for place, racer in enumerate(racers, start=1):
             racer.start()
-        deadline = time.monotonic() + 15
-        while rows(database, WAITING) != [(len(racers),)]:
-            assert time.monotonic() < deadline, "not all of them wait for the lock"
-            time.sleep(0.01)
+            deadline = time.monotonic() + 15
+            while rows(database, WAITING) != [(place,)]:
+                assert time.monotonic() < deadline, "not all of them wait for the lock"
+                time.sleep(0.01)
+    return ended(racers)
+
+
+def ended(racers: Sequence[Racer]) -> list[Any]:
+    """What came of each; nobody may still wait."""
     for racer in racers:
         racer.join(20)
         assert not racer.is_alive()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from pipeline.errors import FenceLost
 from pipeline.ledger import jobs
@@ -16,43 +13,13 @@ from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
 from pipeline.records import EndReason, JobState
 from tests.pipeline.ledger.factories import record_unit, rows
-
-WAITING = """
-    SELECT count(*) FROM pg_stat_activity
-     WHERE datname = current_database() AND wait_event_type = 'Lock'
-"""
-
-
-class Racer(threading.Thread):
-    """Runs one call on a connection of its own and keeps what came of it."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        super().__init__()
-        self._call = call
-        self.outcome: Any = None
-
-    def run(self) -> None:
-        try:
-            self.outcome = self._call()
-        except FenceLost:
-            self.outcome = FenceLost
+from tests.pipeline.ledger.racing import Racer, ended, held_at
 
 
 def race(database: Database, *calls: Callable[[], Any]) -> list[Any]:
-    """Queue the calls at the locked epoch in this order, then let them go."""
-    racers = [Racer(call) for call in calls]
-    with database.transaction() as session:
-        session.execute(text("SELECT 1 FROM epochs FOR UPDATE"))
-        for place, racer in enumerate(racers, start=1):
-            racer.start()
-            deadline = time.monotonic() + 10
-            while rows(database, WAITING) != [(place,)]:
-                assert time.monotonic() < deadline, "nobody waits for the epoch's lock"
-                time.sleep(0.01)
-    for racer in racers:
-        racer.join(20)
-        assert not racer.is_alive()
-    return [racer.outcome for racer in racers]
+    """Queue the calls at the locked epoch in this order; a lost fence is told by its type."""
+    outcomes = held_at(database, "SELECT 1 FROM epochs FOR UPDATE", *calls)
+    return [FenceLost if isinstance(outcome, FenceLost) else outcome for outcome in outcomes]
 
 
 @pytest.fixture
@@ -125,11 +92,9 @@ def test_a_finisher_and_a_cancel_never_deadlock_and_agree(
     racers = [Racer(finish), Racer(lambda: jobs.request_cancel(database, key.job_id))]
     for racer in racers:
         racer.start()
-    for racer in racers:
-        racer.join(20)
-    ended, seen = (racer.outcome for racer in racers)
-    assert (ended, seen) in {
+    outcome, seen = ended(racers)
+    assert (outcome, seen) in {
         (JobState.SUCCEEDED, JobState.SUCCEEDED),
         (JobState.CANCELED, JobState.FINALIZING),
     }
-    assert jobs.state_of(database, key.job_id) is ended
+    assert jobs.state_of(database, key.job_id) is outcome
