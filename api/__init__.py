@@ -14,13 +14,11 @@ ENGINES = ("rehearsal",)
 """What a job may ask for in this release; the engines themselves are the workers' business."""
 
 
-def make_app(
-    settings: Settings, *, engines: Collection[str] = ENGINES, waiters_max: int | None = None
-) -> OpenAPI:
+def make_app(settings: Settings, *, engines: Collection[str] = ENGINES) -> OpenAPI:
     """The application over the database of the settings. Raises SettingsRefused without one.
 
     Connects with the first request, so that it can be made before a server forks.
     """
     from api.factory import build
 
-    return build(settings, engines=engines, waiters_max=waiters_max)
+    return build(settings, engines=engines)

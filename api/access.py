@@ -14,6 +14,7 @@ from api.errors import Refusal
 from api.service import service
 from pipeline.ledger import audit, keys
 from pipeline.ledger.audit import Fact
+from pipeline.ledger.database import Transaction
 from pipeline.ledger.keys import Key, Role
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -97,11 +98,23 @@ def is_csrf_checked() -> bool:
     return bool(g.get("has_csrf_header", False))
 
 
-def record(action: str, subject: str, detail: Mapping[str, Fact] | None = None) -> None:
-    """Write who did what to the audit table: names and ids, never content."""
+def record(
+    action: str,
+    subject: str,
+    detail: Mapping[str, Fact] | None = None,
+    *,
+    within: Transaction | None = None,
+) -> None:
+    """Write who did what to the audit table: names and ids, never content.
+
+    Best within the transaction that does it.
+    """
     key = caller()
-    audit.write(
-        service().database,
+    if within is None:
+        with service().database.transaction() as own:
+            return record(action, subject, detail, within=own)
+    audit.put(
+        within,
         actor=key.id,
         owner=key.owner,
         action=action,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +19,10 @@ from api.bodies import read_members
 from api.documented import Answer, extra, problems
 from api.jobs import JobPath
 from api.service import service
+from api.submission_schema import BETWEEN_BLANKS
 from pipeline.errors import InputRefused, Problem
 from pipeline.ledger import reruns, views
+from pipeline.ledger.database import Transaction
 from pipeline.ledger.reruns import Rerun, RerunStart
 from pipeline.plain import to_plain
 from pipeline.records import EpochRecord, JobState
@@ -42,7 +45,11 @@ RERUN_BODY: dict[str, Any] = {
                         {"type": "integer", "minimum": 0, "maximum": START_S_MAX},
                     ],
                 },
-                "reason": {"type": "string", "minLength": 1, "maxLength": REASON_CHARS_MAX},
+                "reason": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": f"At most {REASON_CHARS_MAX} characters, {BETWEEN_BLANKS}.",
+                },
             },
         },
         "example": {"from": "last_completed", "reason": "The worker was restarted."},
@@ -125,20 +132,41 @@ def ask(path: JobPath) -> Response:
     view = views.get(service().database, path.job_id, owner=access.sight())
     start, reason = _read()
     told = hashlib.sha256(request.get_data()).hexdigest()
-    return idempotency.once(f"epochs/{view.id}", told, lambda: _asked(view.id, start, reason))
+    return idempotency.once(
+        f"epochs/{view.id}", told, lambda outcome: _ask(view.id, start, reason, outcome)
+    )
 
 
-def _asked(job_id: str, start: RerunStart | int, reason: str) -> Response:
-    number = rerun(job_id, start=start, reason=reason)
-    made = ReservedAnswer(job_id=job_id, epoch=number, state=JobState.QUEUED)
-    return answer(made, 202, {"Location": url_for("epochs.listed", job_id=job_id)})
+def _ask(job_id: str, start: RerunStart | int, reason: str, outcome: idempotency.Outcome) -> None:
+    def settle(within: Transaction, number: int) -> None:
+        made = ReservedAnswer(job_id=job_id, epoch=number, state=JobState.QUEUED)
+        place = url_for("epochs.listed", job_id=job_id)
+        outcome.settle(within, answer(made, 202, {"Location": place}))
+
+    rerun(job_id, start=start, reason=reason, then=settle)
 
 
-def rerun(job_id: str, *, start: RerunStart | int, reason: str) -> int:
-    """Reserve, write down, ring; for the page too. Raises what `reruns.request` raises."""
+def rerun(
+    job_id: str,
+    *,
+    start: RerunStart | int,
+    reason: str,
+    then: Callable[[Transaction, int], None] | None = None,
+) -> int:
+    """Reserve and write down as one, then ring; for the page too.
+
+    Raises what `reruns.request` raises.
+    """
+
+    def record(within: Transaction, number: int) -> None:
+        access.record("job_rerun", job_id, {"epoch": number}, within=within)
+        if then is not None:
+            then(within, number)
+
     key = access.require_admin()
-    number = reruns.request(service().database, job_id, start=start, reason=reason, by=key.owner)
-    access.record("job_rerun", job_id, {"epoch": number})
+    number = reruns.request(
+        service().database, job_id, start=start, reason=reason, by=key.owner, then=record
+    )
     submissions.ring_for(service(), job_id)
     return number
 

@@ -19,12 +19,13 @@ from api import (
     media,
     openapi,
     pages,
+    parameters,
     recordings,
     session,
     texts,
     units,
 )
-from api.limits import JSON_BYTES_MAX, WAITERS_MAX
+from api.limits import JSON_BYTES_MAX
 from api.secret import secret_key
 from api.service import EXTENSION, Service
 from api.waiting import Watcher
@@ -48,9 +49,7 @@ BLUEPRINTS = (
 )
 
 
-def build(
-    settings: Settings, *, engines: Collection[str], waiters_max: int | None = None
-) -> OpenAPI:
+def build(settings: Settings, *, engines: Collection[str]) -> OpenAPI:
     app = OpenAPI(
         "api",
         info=Info(title="OmnAI", version=RELEASE),
@@ -60,14 +59,15 @@ def build(
     app.config.update(
         MAX_CONTENT_LENGTH=JSON_BYTES_MAX,
         # Links are relative to the host that was asked; no header of a client decides them.
-        SECRET_KEY=secret_key(settings.data_dir),
+        SECRET_KEY=secret_key(settings),
         SESSION_COOKIE_SAMESITE="Strict",
     )
-    app.extensions[EXTENSION] = _service(settings, engines, waiters_max)
+    app.extensions[EXTENSION] = _service(settings, engines)
     errors.install(app)
     answers.install(app)
     app.register_blueprint(session.session)
     access.install(app)
+    parameters.install(app)
     for blueprint in BLUEPRINTS:
         app.register_api(blueprint)
     app.register_blueprint(pages.pages)
@@ -75,7 +75,7 @@ def build(
     return app
 
 
-def _service(settings: Settings, engines: Collection[str], waiters_max: int | None) -> Service:
+def _service(settings: Settings, engines: Collection[str]) -> Service:
     if settings.database_url is None:
         raise SettingsRefused(
             Problem(
@@ -89,10 +89,7 @@ def _service(settings: Settings, engines: Collection[str], waiters_max: int | No
         database=connect(settings.database_url),
         blobs=BlobStore(settings.data_dir / "blobs"),
         frames=FrameStore(settings.data_dir / "frames"),
-        watcher=Watcher(
-            settings.database_url,
-            waiters_max=WAITERS_MAX if waiters_max is None else waiters_max,
-        ),
+        watcher=Watcher(settings.database_url, waiters_max=settings.waiters_max),
         engines=engines,
         release=RELEASE,
         upload_bytes_max=settings.media.file_bytes,

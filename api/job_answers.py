@@ -21,6 +21,9 @@ class Progress(Answer):
     done_s: float = Field(description="Source time up to which units are completed.")
     total_s: float | None = Field(description="Where the source ends, as far as is known.")
     phase: Phase | None
+    progress_at: datetime | None = Field(
+        description="When the newest epoch last completed a unit or entered a phase."
+    )
     times_realtime: float | None = Field(
         description="Source seconds a second, measured over this epoch."
     )
@@ -51,6 +54,7 @@ class JobAnswer(Answer):
     objective: str
     event_date: date | None
     engine: str
+    holding_count: int = Field(description="Holdings in the portfolio.")
     created_at: datetime
     times: dict[str, datetime] = Field(
         description="When the job last entered each state that it was in."
@@ -80,6 +84,7 @@ def job_answer(view: JobView) -> JobAnswer:
         objective=view.objective,
         event_date=view.event_date,
         engine=view.engine,
+        holding_count=view.holding_count,
         created_at=view.created_at,
         times={state.value: at for state, at in view.times.items()},
         end_reason=view.end_reason,
@@ -101,17 +106,21 @@ def progress(view: JobView) -> Progress:
         done_s=done_ms / 1000,
         total_s=None if total_ms is None else total_ms / 1000,
         phase=view.phase if is_running or view.state is JobState.FINALIZING else None,
+        progress_at=view.progress_at,
         times_realtime=None if speed is None else round(speed, 2),
         eta_s=round(rest_s / speed, 1) if speed and rest_s is not None and is_running else None,
     )
 
 
 def _times_realtime(view: JobView, done_ms: int) -> float | None:
-    """By the epoch's own stamps, so that an answer with the same ETag is the same answer."""
-    if view.epoch_started_at is None or view.alive_at is None:
+    """By the epoch's own stamps, so that an answer with the same ETag is the same answer.
+
+    Up to the stamp that came with the newest unit: a sign of life is no progress.
+    """
+    if view.epoch_started_at is None or view.progress_at is None:
         return None
     fed_ms = done_ms - (view.epoch_start_s or 0) * 1000
-    elapsed_s = (view.alive_at - view.epoch_started_at).total_seconds()
+    elapsed_s = (view.progress_at - view.epoch_started_at).total_seconds()
     if fed_ms < UNITS_FOR_SPEED_MS or elapsed_s <= 0:
         return None
     return fed_ms / 1000 / elapsed_s

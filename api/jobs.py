@@ -21,6 +21,7 @@ from api.limits import PAGE_MAX, WAIT_S_MAX
 from api.service import service
 from api.submission_schema import SUBMISSION_BODY
 from pipeline.ledger import jobs, views
+from pipeline.ledger.database import Transaction
 from pipeline.ledger.jobs import ENDED
 from pipeline.ledger.views import JobView
 from pipeline.records import JobState
@@ -72,7 +73,7 @@ def submit() -> Response:
     return idempotency.once(
         "jobs",
         hashlib.sha256(request.get_data()).hexdigest(),
-        lambda: _submitted(members),
+        lambda outcome: _submit(members, outcome),
     )
 
 
@@ -149,12 +150,15 @@ def _ended(state: JobState) -> Refusal:
     return Refusal("job_ended", f"the job has ended and stays {state.value}")
 
 
-def _submitted(members: submissions.Members) -> Response:
+def _submit(members: submissions.Members, outcome: idempotency.Outcome) -> None:
+    def settle(within: Transaction, view: JobView) -> None:
+        about = {"recording_id": view.recording_id}
+        access.record("job_submitted", view.id, about, within=within)
+        place = url_for("jobs.show", job_id=view.id)
+        outcome.settle(within, answer(job_answer(view), 202, {"Location": place}))
+
     asked = submissions.check_members(service(), members, sight=access.sight())
-    job_id = submissions.commit(service(), asked, owner=access.caller().owner)
-    access.record("job_submitted", job_id, {"recording_id": asked.recording.id})
-    made = job_answer(_view(job_id))
-    return answer(made, 202, {"Location": url_for("jobs.show", job_id=job_id)})
+    submissions.commit(service(), asked, owner=access.caller().owner, then=settle)
 
 
 def _view(job_id: str) -> JobView:

@@ -25,6 +25,3 @@ FILENAME_CHARS_MAX = 255
 
 IDEMPOTENCY_KEY_CHARS_MAX = 200
 """A UUID has 36; this leaves room for names with a prefix."""
-
-WAITERS_MAX = 32
-"""Requests that may wait for a change at once in one process; each holds one of its threads."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import importlib.resources
-import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from flask import (
@@ -21,60 +17,39 @@ from flask import (
     url_for,
 )
 from markupsafe import Markup
-from werkzeug.datastructures import FileStorage
+from werkzeug.wrappers import Response as BaseResponse
 
-from api import access, epochs, submissions, uploads
+from api import access, epochs
 from api import jobs as job_routes
 from api.access import is_open
-from api.errors import Refusal, problem, status_of
+from api.errors import Refusal, status_of
+from api.forms import forms
 from api.jobs import JobPath
 from api.service import service
 from api.session import guarded
-from api.submissions import Checked
 from pipeline.brief import wording
 from pipeline.brief.assemble import assemble
 from pipeline.brief.document import Brief
 from pipeline.brief.figures import utc
-from pipeline.brief.render_html import to_html
+from pipeline.brief.render_html import to_html_body
 from pipeline.brief.render_json import sha256
 from pipeline.brief.visible import visible
 from pipeline.clock import clock_text
-from pipeline.errors import InputRefused, OmnaiError, Problem
+from pipeline.errors import OmnaiError, Problem
 from pipeline.ledger import dossiers, recordings, views
 from pipeline.ledger.errors import RerunRefused
 from pipeline.ledger.jobs import ENDED
 from pipeline.ledger.keys import Role
 from pipeline.ledger.reruns import RerunStart
 from pipeline.ledger.views import JobView
-from pipeline.plain import to_plain
-from pipeline.portfolio import FILE_BYTES_MAX, read_portfolio
 from pipeline.records import JobState, Probe
-from pipeline.request import OBJECTIVE_CHARS_MAX, TITLE_CHARS_MAX
 
 JOBS_PER_PAGE = 30
-FORM_BYTES_MAX = 2 * FILE_BYTES_MAX
-"""A pasted portfolio and the small fields; files are not held in memory."""
-FORM_FIELDS = ("recording", "portfolio", "objective", "title", "event_date", "engine")
-
 TOLD = ENDED - {JobState.SUCCEEDED}
 """A job that succeeded has said so."""
 
-BODY_START = '<div class="page">'
-_PICTURE = re.compile(r'src="data:image/jpeg;base64,([A-Za-z0-9+/]+={0,2})"')
-
 pages = Blueprint("pages", __name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Typed:
-    """What was typed, so that a refusal takes nothing away."""
-
-    recording_id: str = ""
-    portfolio_text: str = ""
-    objective: str = ""
-    title: str = ""
-    event_date: str = ""
-    engine: str = ""
+pages.register_blueprint(forms)
 
 
 # --- what the templates use --------------------------------------------------------------------
@@ -106,12 +81,12 @@ def _guard(response: Response) -> Response:
 
 
 @pages.errorhandler(OmnaiError)
-def _refused(error: OmnaiError) -> Response:
+def _refused(error: OmnaiError) -> BaseResponse:
     """A page instead of a problem document; somebody without a session is asked to sign in."""
     status = status_of(error)
     if status == 401 and request.method == "GET":
         wanted = request.full_path.rstrip("?")
-        return _redirect(url_for("session.sign_in_form", next=wanted))
+        return redirect(url_for("session.sign_in_form", next=wanted), 303)
     titles = {401: "Please sign in", 403: "Not allowed", 404: "Not found"}
     page = render_template(
         "problem.html", title=titles.get(status, "Something is wrong"), detail=error.message
@@ -128,8 +103,8 @@ def _reader() -> dict[str, object]:
 
 
 @pages.get("/")
-def home() -> Response:
-    return _redirect(url_for("pages.jobs"))
+def home() -> BaseResponse:
+    return redirect(url_for("pages.jobs"), 303)
 
 
 @pages.get("/brief.css")
@@ -160,58 +135,9 @@ def jobs() -> Response:
         next_cursor=following,
         is_later=after is not None,
         is_live=any(map(_is_live, listed)),
-        counts=_holding_counts(listed),
         shows_owner=access.sight() is None,
     )
     return make_response(page)
-
-
-@pages.get("/jobs/new")
-def new() -> Response:
-    return _form(Typed(engine=service().settings.engine))
-
-
-@pages.post("/jobs/check")
-def check() -> Response:
-    """What can be said before a file is sent; the portfolio comes back as the API takes it."""
-    typed = _typed()
-    data, name = _portfolio(typed)
-    problems = _refusals(typed, data, name)
-    if problems or data is None:
-        errors = [
-            {"code": found.code, "pointer": found.where, "detail": found.message}
-            for found in problems
-        ]
-        return problem("input_refused", 422, "the form was refused", errors=errors)
-    holdings = read_portfolio(data, filename=name).holdings
-    told = {"portfolio": json.dumps(to_plain(holdings))}
-    return Response(json.dumps(told), mimetype="application/json")
-
-
-@pages.post("/jobs/new")
-@access.checks_csrf
-def create() -> Response:
-    """The form as a browser without scripts sends it: everything at once."""
-    request.max_content_length = service().upload_bytes_max + FORM_BYTES_MAX
-    request.max_form_memory_size = FORM_BYTES_MAX
-    access.check_csrf(request.form.get(access.CSRF_FIELD))
-    typed = _typed()
-    problems: list[Problem] = []
-    file = request.files.get("file")
-    if file is not None and file.filename:
-        try:
-            typed = replace(typed, recording_id=_kept(file))
-        except OmnaiError as error:
-            problems.append(Problem(code=error.code, where="/recording_id", message=error.message))
-    try:
-        asked = _asked(typed, *_portfolio(typed), recording_id=typed.recording_id or None)
-    except InputRefused as refused:
-        known = {found.where for found in problems}
-        problems += [found for found in refused.problems if found.where not in known]
-        return _form(typed, problems, status=422)
-    job_id = submissions.commit(service(), asked, owner=access.caller().owner)
-    access.record("job_submitted", job_id, {"recording_id": asked.recording.id})
-    return _redirect(url_for("pages.job", job_id=job_id))
 
 
 @pages.get("/jobs/<job_id>")
@@ -220,16 +146,16 @@ def job(job_id: str) -> Response:
 
 
 @pages.post("/jobs/<job_id>/cancel")
-def cancel(job_id: str) -> Response:
+def cancel(job_id: str) -> BaseResponse:
     try:
         job_routes.cancel(path=JobPath(job_id=job_id))
     except Refusal as refusal:
         return _job_page(job_id, notice=refusal.message, status=status_of(refusal))
-    return _redirect(url_for("pages.job", job_id=job_id))
+    return redirect(url_for("pages.job", job_id=job_id), 303)
 
 
 @pages.post("/jobs/<job_id>/rerun")
-def rerun(job_id: str) -> Response:
+def rerun(job_id: str) -> BaseResponse:
     access.require_admin()
     view = _view(job_id)
     given = {name: request.form.get(name, "").strip() for name in ("from", "second", "reason")}
@@ -244,84 +170,7 @@ def rerun(job_id: str) -> Response:
             told, status = [refused.message], status_of(refused)
     if told:
         return _job_page(job_id, rerun=given, rerun_problems=told, status=status)
-    return _redirect(url_for("pages.job", job_id=job_id))
-
-
-# --- the form ----------------------------------------------------------------------------------
-
-
-def _typed() -> Typed:
-    request.max_form_memory_size = FORM_BYTES_MAX
-    return Typed(**{part.name: request.form.get(part.name, "") for part in fields(Typed)})
-
-
-def _portfolio(typed: Typed) -> tuple[bytes | None, str | None]:
-    """The file, else what was pasted; nothing where there is neither."""
-    file = request.files.get("portfolio")
-    if file is not None and file.filename:
-        file.stream.seek(0)
-        return file.stream.read(FILE_BYTES_MAX + 1), file.filename
-    if typed.portfolio_text.strip():
-        return typed.portfolio_text.encode("utf-8", "surrogatepass"), None
-    return None, None
-
-
-def _asked(
-    typed: Typed, data: bytes | None, name: str | None, *, recording_id: str | None
-) -> Checked:
-    return submissions.check(
-        service(),
-        sight=access.sight(),
-        recording_id=recording_id,
-        portfolio=data,
-        portfolio_name=name,
-        objective=typed.objective,
-        title=typed.title,
-        event_date=typed.event_date,
-        engine=typed.engine or None,
-    )
-
-
-def _refusals(typed: Typed, data: bytes | None, name: str | None) -> list[Problem]:
-    """Of everything but the recording, which is not there yet."""
-    try:
-        _asked(typed, data, name, recording_id=None)
-    except InputRefused as refused:
-        return [found for found in refused.problems if found.where != "/recording_id"]
-    return []
-
-
-def _kept(file: FileStorage) -> str:
-    received = uploads.receive(
-        service(),
-        uploads.read_chunks(file.stream),
-        owner=access.caller().owner,
-        filename=uploads.clean_filename(file.filename),
-        bytes_max=service().upload_bytes_max,
-    )
-    recording = uploads.keep(service(), received)
-    access.record("recording_uploaded", recording.id)
-    return recording.id
-
-
-def _form(typed: Typed, problems: Sequence[Problem] = (), *, status: int = 200) -> Response:
-    refused: dict[str, list[Problem]] = {}
-    for found in problems:
-        field, _, rest = found.where.removeprefix("/").partition("/")
-        field = "recording" if field == "recording_id" else field
-        shown = replace(found, where=rest.replace("/", " "))
-        refused.setdefault(field if field in FORM_FIELDS else "general", []).append(shown)
-    page = render_template(
-        "new.html",
-        here="new",
-        typed=typed,
-        refused=refused,
-        engines=sorted(service().engines),
-        objective_max=OBJECTIVE_CHARS_MAX,
-        title_max=TITLE_CHARS_MAX,
-        upload_max=f"{service().upload_bytes_max / 1e9:.0f} GB",
-    )
-    return make_response(page, status)
+    return redirect(url_for("pages.job", job_id=job_id), 303)
 
 
 # --- a job -------------------------------------------------------------------------------------
@@ -384,20 +233,11 @@ def _brief(view: JobView) -> Brief | None:
 
 
 def _brief_body(brief: Brief, view: JobView, media_href: str | None) -> Markup:
-    """The brief's own document from its body on, its pictures by address.
-
-    It is the one rendering there is: all text in it is escaped, and nothing is rendered anew.
-    """
-    document = to_html(brief, recording_href=media_href, frame_bytes=bytes.fromhex)
-    body = document.partition(BODY_START)[2].rpartition("</body>")[0]
-    if not body:
-        raise OmnaiError("the brief's document has no body where it is expected")
-    frames = url_for("jobs.show", job_id=view.id) + "/frames/"
-
-    def by_address(found: re.Match[str]) -> str:
-        return f'loading="lazy" src="{frames}{base64.b64decode(found[1]).hex()}.jpg"'
-
-    return Markup(BODY_START + _PICTURE.sub(by_address, body))
+    return to_html_body(
+        brief,
+        recording_href=media_href,
+        picture=lambda sha256: url_for("frames.fetch", job_id=view.id, sha256=sha256),
+    )
 
 
 def _rerun_start(start: str, second: str, problems: list[Problem]) -> RerunStart | int:
@@ -408,14 +248,3 @@ def _rerun_start(start: str, second: str, problems: list[Problem]) -> RerunStart
     message = f"give a whole source second from 0 to {epochs.START_S_MAX}, or choose another start"
     problems.append(Problem(code="from_invalid", where="/from", message=message))
     return 0
-
-
-def _holding_counts(listed: Sequence[JobView]) -> Mapping[str, int] | None:
-    """Shown once the ledger tells them; to load every portfolio for it would cost too much."""
-    counts = {view.id: getattr(view, "holding_count", None) for view in listed}
-    known = {job_id: count for job_id, count in counts.items() if isinstance(count, int)}
-    return known if len(known) == len(counts) else None
-
-
-def _redirect(address: str) -> Response:
-    return make_response(redirect(address, 303))

@@ -22,6 +22,7 @@ from api.multipart import FileForm
 from api.service import service
 from api.uploads import Received
 from pipeline.ledger import recordings
+from pipeline.ledger.database import Transaction
 from pipeline.ledger.recordings import Recording
 
 FORM_FIELDS = frozenset({access.CSRF_FIELD})
@@ -86,7 +87,13 @@ UPLOAD_BODY = {
         "schema": {
             "type": "object",
             "required": ["file"],
-            "properties": {"file": {"type": "string", "format": "binary"}},
+            "properties": {
+                "file": {"type": "string", "format": "binary"},
+                access.CSRF_FIELD: {
+                    "type": "string",
+                    "description": "The session's token, for a request by cookie; before the file.",
+                },
+            },
             "additionalProperties": False,
         }
     },
@@ -112,7 +119,7 @@ def upload(query: UploadQuery) -> Response:
     return idempotency.once(
         "recordings",
         _payload_sha256(received),
-        lambda: _kept(received),
+        lambda outcome: _keep(received, outcome),
         unneeded=lambda: uploads.drop(service(), received),
     )
 
@@ -198,11 +205,13 @@ def _write(chunks: Iterable[bytes], filename: str | None) -> Received:
     )
 
 
-def _kept(received: Received) -> Response:
-    recording = uploads.keep(service(), received)
-    access.record("recording_uploaded", recording.id)
-    place = url_for("recordings.show", recording_id=recording.id)
-    return answer(recording_answer(recording), 201, {"Location": place})
+def _keep(received: Received, outcome: idempotency.Outcome) -> None:
+    def settle(within: Transaction, recording: Recording) -> None:
+        access.record("recording_uploaded", recording.id, within=within)
+        place = url_for("recordings.show", recording_id=recording.id)
+        outcome.settle(within, answer(recording_answer(recording), 201, {"Location": place}))
+
+    uploads.keep(service(), received, then=settle)
 
 
 def _payload_sha256(received: Received) -> str:

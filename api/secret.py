@@ -7,15 +7,22 @@ import os
 import secrets
 from pathlib import Path
 
+from pipeline.settings import Settings
+
 SECRET_BYTES = 32
 FILE = "secret_key"
 
 
-def secret_key(data_dir: Path) -> bytes:
-    """Of the file under `data_dir`, which is made where there is none, readable by us alone."""
-    path = data_dir / FILE
+def secret_key(settings: Settings) -> bytes:
+    """The one that is set, else of a file in the data folder, readable by us alone.
+
+    The file is made where there is none.
+    """
+    if settings.secret_key is not None:
+        return settings.secret_key.encode()
+    path = settings.data_dir / FILE
     if not path.exists():
-        data_dir.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         _make(path)
     return path.read_bytes().strip()
 

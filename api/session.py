@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, current_app, g, make_response, render_template, request
 from itsdangerous import BadData, URLSafeTimedSerializer
 
+from api import access
 from api.access import is_open
 from api.service import service
 from pipeline.ledger import audit, keys
@@ -94,6 +95,7 @@ def sign_in() -> Response:
 
 @session.post("/sign-out")
 def sign_out() -> Response:
+    access.record("signed_out", access.caller().id)
     response = make_response(_form())
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
     return response

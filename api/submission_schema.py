@@ -6,6 +6,9 @@ from typing import Any
 
 from pipeline.request import OBJECTIVE_CHARS_MAX, OPTION_BOUNDS, TITLE_CHARS_MAX
 
+BETWEEN_BLANKS = "blanks at its ends not counted"
+"""JSON Schema counts them; a limit there would say that a text is refused which is accepted."""
+
 _HOLDING: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -42,9 +45,20 @@ _SCHEMA: dict[str, Any] = {
                 {"type": "string"},
             ],
         },
-        "objective": {"type": "string", "minLength": 1, "maxLength": OBJECTIVE_CHARS_MAX},
-        "title": {"type": ["string", "null"], "maxLength": TITLE_CHARS_MAX},
-        "event_date": {"type": ["string", "null"], "format": "date"},
+        "objective": {
+            "type": "string",
+            "minLength": 1,
+            "description": f"At most {OBJECTIVE_CHARS_MAX} characters, {BETWEEN_BLANKS}.",
+        },
+        "title": {
+            "type": ["string", "null"],
+            "description": f"At most {TITLE_CHARS_MAX} characters, {BETWEEN_BLANKS}.",
+        },
+        "event_date": {
+            "type": ["string", "null"],
+            "description": "A day as YYYY-MM-DD; blank is none.",
+            "pattern": r"^\s*([0-9]{4}-[0-9]{2}-[0-9]{2})?\s*$",
+        },
         "engine": {
             "type": ["string", "null"],
             "description": "The installation's own choice where none is named.",

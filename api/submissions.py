@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from api.bodies import Member
 from api.service import Service
 from pipeline.errors import InputRefused, Problem
 from pipeline.ledger import recordings, submissions
+from pipeline.ledger.database import Transaction
 from pipeline.ledger.errors import RecordingUnknown
 from pipeline.ledger.recordings import Recording
+from pipeline.ledger.views import JobView
 from pipeline.portfolio import Portfolio, read_portfolio
 from pipeline.records import Request
 from pipeline.request import build_request
@@ -86,8 +88,17 @@ def check_members(service: Service, members: Mapping[str, Member], *, sight: str
     )
 
 
-def commit(service: Service, checked: Checked, *, owner: str) -> str:
-    """Write the job, then ring; a bell that nobody hears costs seconds, not the job."""
+def commit(
+    service: Service,
+    checked: Checked,
+    *,
+    owner: str,
+    then: Callable[[Transaction, JobView], None] | None = None,
+) -> str:
+    """Write the job and what `then` writes, then ring.
+
+    A bell that nobody hears costs seconds, not the job.
+    """
     job_id = submissions.submit(
         service.database,
         owner=owner,
@@ -96,6 +107,7 @@ def commit(service: Service, checked: Checked, *, owner: str) -> str:
         portfolio_holdings=checked.portfolio.holdings,
         portfolio_sha256=checked.portfolio.sha256,
         engine=checked.request.engine,
+        then=then,
     )
     ring_for(service, job_id)
     return job_id

@@ -17,7 +17,7 @@ from api.documented import Answer, Strict, problems
 from api.jobs import JobPath
 from api.limits import ROWS_MAX
 from api.service import service
-from pipeline.brief.links import media_fragment, play_interval
+from pipeline.brief.links import media_fragment, play_interval, player_offset_ms
 from pipeline.ledger import views
 from pipeline.ledger.errors import CursorRefused
 from pipeline.ledger.views import JobView
@@ -61,7 +61,9 @@ class SourceAnswer(Answer):
     first_sequence: int
     last_sequence: int
     frames: list[FrameAnswer]
-    play: str | None = Field(description="Address of the moment in the recording.")
+    play: str | None = Field(
+        description="Address of the moment in the recording, on the clock of a browser's player."
+    )
 
 
 class EvidenceAnswer(Answer):
@@ -189,7 +191,9 @@ def _finding(view: JobView, text: Finding) -> FindingAnswer:
 
 def _source(view: JobView, origin: Origin) -> SourceAnswer:
     recording_id = view.recording_id
-    fragment = media_fragment(*play_interval(origin))
+    start_ms, end_ms = play_interval(origin)
+    offset_ms = player_offset_ms(view.origin_ms)
+    fragment = media_fragment(start_ms + offset_ms, end_ms + offset_ms)
     return SourceAnswer(
         start_ms=origin.interval.start_ms,
         end_ms=origin.interval.end_ms,

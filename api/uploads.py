@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -15,6 +15,7 @@ from api.limits import FILENAME_CHARS_MAX
 from api.service import Service
 from pipeline.errors import OmnaiError
 from pipeline.ledger import recordings
+from pipeline.ledger.database import Transaction
 from pipeline.ledger.recordings import Recording
 from pipeline.media_child import MediaChild
 from pipeline.records import Probe
@@ -66,9 +67,15 @@ def receive(
     )
 
 
-def keep(service: Service, received: Received) -> Recording:
+def keep(
+    service: Service,
+    received: Received,
+    *,
+    then: Callable[[Transaction, Recording], None] | None = None,
+) -> Recording:
     """Probe and store it; a recording that cannot be analysed is refused and removed.
 
+    What `then` writes is committed with the recording or not at all.
     Always probed, also where these bytes are known: the time taken must not tell.
     """
     try:
@@ -93,6 +100,7 @@ def keep(service: Service, received: Received) -> Recording:
         sha256=received.sha256,
         size_bytes=received.size_bytes,
         probe=probe,
+        then=then,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
+from typing import IO
 
 from pipeline.settings import Settings
 
@@ -18,18 +18,26 @@ ROOT = Path(__file__).resolve().parents[1]
 THREADS_FOR_OTHERS = 16
 """Waiting requests hold a thread each, and the others need some too."""
 
+REQUEST_LINE_BYTES = 8190
+"""The longest that gunicorn can be told to take: a cursor and filters fit, and are refused by us
+with a code where they are too long."""
+
+GRACEFUL_S = 30
+"""What a request that is being answered may take when the API is told to go."""
+
 GRACE_S = 150.0
 """Longer than the worker's longest unit, whose end is waited for."""
 
 
-def api_command(settings: Settings) -> list[str]:
+def api_command(settings: Settings, *, graceful_s: int = GRACEFUL_S) -> list[str]:
     """One process, because one watcher serves all of its waiting requests."""
     threads = settings.waiters_max + THREADS_FOR_OTHERS
     return [
         *(sys.executable, "-m", "gunicorn", "api.wsgi:app", "--bind", settings.bind),
         *("--workers", "1", "--worker-class", "gthread", "--threads", str(threads)),
         # An upload may take hours: no request is ended by the clock. The log tells no query.
-        *("--timeout", "0", "--graceful-timeout", "30", "--log-level", "warning"),
+        *("--timeout", "0", "--graceful-timeout", str(graceful_s), "--log-level", "warning"),
+        *("--limit-request-line", str(REQUEST_LINE_BYTES)),
         *("--worker-tmp-dir", str(settings.data_dir)),
     ]
 
@@ -44,12 +52,27 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 class Child:
-    """A process of ours in a session of its own; signals to this process are passed on to it."""
+    """A process of ours in a session of its own: a terminal's Ctrl-C is the parent's to answer.
 
-    def __init__(self, command: Sequence[str], variables: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            command, env=dict(variables), cwd=ROOT, start_new_session=True
-        )
+    With `log` its output goes to that file, which begins anew.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], *, log: Path | None
+    ) -> None:
+        self.name = name
+        self.log = log
+        with ExitStack() as opened:
+            output = None if log is None else opened.enter_context(_private(log))
+            self._process = subprocess.Popen(
+                command,
+                env=dict(variables),
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
 
     def __enter__(self) -> Child:
         return self
@@ -63,26 +86,27 @@ class Child:
         self.end()
 
     @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
+    def status(self) -> int | None:
+        """Its exit status; none while it runs."""
+        return self._process.poll()
 
     def wait(self) -> int:
-        """Until it ends by itself, or Ctrl-C or SIGTERM ends it."""
-
-        def pass_on(number: int, frame: FrameType | None) -> None:
-            self._process.send_signal(signal.SIGTERM)
-
-        assert threading.current_thread() is threading.main_thread()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, pass_on)
         return self._process.wait()
+
+    def ask_to_end(self) -> None:
+        if self.status is None:
+            self._process.terminate()
 
     def end(self) -> None:
         """Ask it to go and wait; kill what stays. Idempotent."""
-        if self.is_running:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout=GRACE_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        self.ask_to_end()
+        try:
+            self._process.wait(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _private(path: Path) -> IO[bytes]:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")

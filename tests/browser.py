@@ -34,7 +34,7 @@ FLAGS = (
 )
 
 SCREENSHOTS_SETTING = "OMNAI_TEST_SCREENSHOTS"
-"""A folder to keep screenshots in; without it they go to the test's own temporary folder."""
+"""A folder for screenshots of the pages; without it none are taken, which is half the time."""
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 375, "height": 740}
@@ -63,10 +63,9 @@ def chromium() -> Iterator[Browser]:
 class Reader:
     """One person's browser window; `complaints` is what its console, policy and pages reported."""
 
-    def __init__(self, browser: Browser, origin: str, folder: Path, **options: Any) -> None:
+    def __init__(self, browser: Browser, origin: str, **options: Any) -> None:
         self.complaints: list[str] = []
         self.origin = origin
-        self._folder = Path(os.environ.get(SCREENSHOTS_SETTING) or folder)
         self.context: BrowserContext = browser.new_context(base_url=origin, **options)
         self.context.set_default_timeout(15_000)
         self.page: Page = self.context.new_page()
@@ -78,9 +77,19 @@ class Reader:
             " console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))"
         )
 
+    def sign_in(self, cookie: tuple[str, str]) -> None:
+        name, value = cookie
+        self.context.add_cookies([{"name": name, "value": value, "url": self.origin}])
+
     def shoot(self, name: str, *, is_whole: bool = True) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=self._folder / f"{name}.png", full_page=is_whole)
+        if folder := os.environ.get(SCREENSHOTS_SETTING):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=is_whole)
+
+    def close(self) -> None:
+        """Nothing may have been complained of."""
+        self.context.close()
+        assert self.complaints == []
 
     def overflow_px(self) -> int:
         """By how much the page is wider than its window."""

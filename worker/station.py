@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pipeline import prompt
 from pipeline.engine.session import Engine
-from pipeline.errors import FenceLost, OmnaiError
+from pipeline.errors import FenceLost, OmnaiError, RecordingRefused
 from pipeline.ledger import claims, epochs, jobs
 from pipeline.ledger.blobs import BlobStore
 from pipeline.ledger.claims import Claimed
@@ -29,6 +29,10 @@ from worker.enqueue import ring
 from worker.slot import slot_name
 
 SETTLE_PAUSE_S = 2.0
+
+MISSING_DETAIL = (
+    "the recording's bytes are not in this worker's storage; put them back, or submit it again"
+)
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +78,8 @@ class Station:
         finally:
             self._watch = None
             self._settle(claimed.key, reason)
-        if not self._is_leaving:  # the supervisors publish what a leaving worker does not
-            publish(self._database, claimed.key.job_id, release=RELEASE)
+        # The end is stored: should somebody lose patience here, a supervisor publishes it later.
+        if self._publish(claimed.key.job_id) and not self._is_leaving:
             self._ring_for_more()
         return True
 
@@ -123,8 +127,11 @@ class Station:
 
     def _events(self, claimed: Claimed) -> Generator[MediaEvent, None, None]:
         """The media process lives inside the loop, so that its faults end the epoch too."""
+        path = self._blobs.path(claimed.recording.sha256)
+        if not path.is_file():
+            raise RecordingRefused("recording_missing", MISSING_DETAIL)
         with MediaChild(
-            self._blobs.path(claimed.recording.sha256),
+            path,
             limits=self._settings.media,
             longest_edge_px=claimed.request.options.frame_longest_edge_px,
             start_s=claimed.start_s,
@@ -143,6 +150,16 @@ class Station:
                 if self._is_leaving:
                     return  # a reaper ends it once this process is gone
                 time.sleep(SETTLE_PAUSE_S)
+
+    def _publish(self, job_id: str) -> bool:
+        try:
+            publish(self._database, job_id, release=RELEASE)
+        except DatabaseUnavailable:
+            log.warning(
+                "A brief waits for the database.", extra={"action": "publish", "job_id": job_id}
+            )
+            return False
+        return True
 
     def _ring_for_more(self) -> None:
         """One bell, one job: between two, the process can be told to go."""

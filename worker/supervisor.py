@@ -25,7 +25,7 @@ from worker.loop import Loop
 from worker.startup import ROOT, check_broker, check_installation, check_queue
 
 POLL_S = 0.1
-BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+BACKOFF_S: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 STEADY_S = 120.0
 """A Celery worker that lived so long had a good start; the next pause is a short one again."""
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def run(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT; return the process's exit status.
+    """Run until SIGTERM, SIGINT or SIGHUP; return the process's exit status.
 
     Called from the main thread of a process of its own. Raises OmnaiError before anything is
     started: WorkerRefused, SettingsRefused, SlotTaken, SchemaOutdated.
@@ -63,8 +63,9 @@ class Supervisor:
         self._loops = self._make_loops()
 
     def run(self) -> int:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._told_to_stop)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._told_to_stop)
         for loop in self._loops:
             loop.start()
         try:
@@ -72,6 +73,7 @@ class Supervisor:
         finally:
             for loop in self._loops:
                 loop.leave()
+        self._end_what_is_left()
         is_watched = all(loop.is_alive() or self._stop.is_set() for loop in self._loops)
         return 0 if is_watched else 1
 
@@ -116,6 +118,13 @@ class Supervisor:
         assert process.stdin is not None
         process.stdin.close()
         self._mark(WorkerState.GONE)
+
+    def _end_what_is_left(self) -> None:
+        """A process that was killed with its host's others has ended nothing itself."""
+        try:
+            reaper.reap(self._database, self._settings)
+        except DatabaseUnavailable:
+            log.warning("The database is away.", extra={"action": "database_away"})
 
     def _mark(self, state: WorkerState) -> None:
         name = slot.slot_name(self._settings)

@@ -16,6 +16,7 @@ localize(document);
 const section = document.getElementById("player");
 const player = section?.querySelector("video, audio") ?? null;
 const originS = Number(section?.dataset.originMs ?? 0) / 1000;
+const linksFromS = Math.max(originS, 0);
 const lengthS = Number(section?.dataset.lengthMs ?? 0) / 1000;
 
 /** Where the player has source second 0; told by the player itself once it shows something. */
@@ -33,10 +34,12 @@ function startOf(shownAt, duration) {
   return duration > lengthS + originS / 2 ? originS : 0;
 }
 
+/** Source seconds; the links of the brief are written for a player that counts from the origin. */
 function parse(fragment) {
   const found = /^#?t=(?:npt:)?(\d+(?:\.\d+)?)(?:,(\d+(?:\.\d+)?))?$/.exec(fragment);
   if (!found) return null;
-  return { start: Number(found[1]), end: found[2] === undefined ? null : Number(found[2]) };
+  const source = (text) => Math.max(Number(text) - linksFromS, 0);
+  return { start: source(found[1]), end: found[2] === undefined ? null : source(found[2]) };
 }
 
 function seek() {

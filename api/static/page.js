@@ -12,9 +12,9 @@ export async function page(address) {
   return new DOMParser().parseFromString(await response.text(), "text/html");
 }
 
-/** 754.5 as 12:34, 3723 as 1:02:03. */
+/** 754.5 as 12:34, 3723 as 1:02:03; to the millisecond, since 11.979 − 4.979 is not quite 7. */
 export function clock(seconds) {
-  const whole = Math.max(0, Math.floor(seconds));
+  const whole = Math.max(0, Math.floor(seconds + 0.0005));
   const two = (number) => String(number).padStart(2, "0");
   const minutes = Math.floor(whole / 60) % 60;
   const hours = Math.floor(whole / 3600);

@@ -10,6 +10,9 @@ const bar = document.getElementById("upload-bar");
 const text = document.getElementById("upload-text");
 const said = document.getElementById("said");
 
+// Here the file is sent with the rest: the form that sends it alone is for browsers without scripts.
+document.getElementById("recording").removeAttribute("form");
+
 const NOT_SENT = "Nothing was submitted. Please mend what is marked below.";
 const FIELDS = ["recording", "portfolio", "objective", "title", "event_date", "engine"];
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, NoReturn
 
@@ -9,6 +10,7 @@ import typer
 
 from omnai import display
 from omnai.exits import Exit, refusals
+from omnai.interrupts import Interrupted, Interrupts
 from omnai.stores import ready
 from pipeline.settings import Settings
 
@@ -19,11 +21,20 @@ def serve(
     ] = None,
 ) -> None:
     """Run the HTTP API and the pages, until Ctrl-C."""
-    with refusals(as_json=False), ready(Settings.from_environment()) as settings:
-        from omnai.processes import Child, api_command, environment
+    from omnai.processes import Child, api_command, environment
 
+    status = Exit.DONE.value
+    with (
+        refusals(as_json=False),
+        Interrupts() as interrupts,
+        ready(Settings.from_environment()) as settings,
+    ):
         settings = settings if bind is None else replace(settings, bind=bind)
-        with Child(api_command(settings), environment(settings)) as child:
+        with (
+            Child("API", api_command(settings), environment(settings), log=None) as child,
+            suppress(Interrupted),
+            interrupts.taken(),
+        ):
             status = child.wait()
     raise typer.Exit(status)
 
@@ -36,9 +47,16 @@ def worker(
     """Run one worker slot: supervisor, Celery worker and media processes, until Ctrl-C."""
     if check:
         _check()
-    with refusals(as_json=False), ready(Settings.from_environment()) as settings:
-        from worker.supervisor import run
+    from worker.supervisor import run
 
+    status = Exit.DONE.value
+    with (
+        refusals(as_json=False),
+        Interrupts() as interrupts,
+        ready(Settings.from_environment()) as settings,
+        suppress(Interrupted),
+        interrupts.taken(),  # until the supervisor answers the signals itself
+    ):
         status = run(settings)
     raise typer.Exit(status)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from urllib.parse import quote
 
+from pipeline.brief.document import Brief, Source
 from pipeline.brief.figures import seconds
 from pipeline.records import Origin
 
@@ -42,5 +44,29 @@ def safe_href(address: str) -> str:
     return encoded
 
 
-def play_href(recording_href: str, fragment: str) -> str:
-    return f"{safe_href(recording_href)}#{fragment}"
+@dataclass(frozen=True, kw_only=True)
+class Player:
+    """A browser's player of the recording, for links that name a time of its own clock."""
+
+    href: str | None
+    """Where the recording lies; none where the reader has no address of it."""
+    offset_ms: int
+    """Where source time 0 lies on the player's clock."""
+
+    def fragment(self, source: Source) -> str:
+        play = source.play
+        return media_fragment(play.start_ms + self.offset_ms, play.end_ms + self.offset_ms)
+
+    def link(self, source: Source) -> str | None:
+        return None if self.href is None else f"{safe_href(self.href)}#{self.fragment(source)}"
+
+
+def player(brief: Brief, recording_href: str | None) -> Player:
+    container = brief.provenance.container
+    origin_ms = None if container is None else container.origin_ms
+    return Player(href=recording_href, offset_ms=player_offset_ms(origin_ms))
+
+
+def player_offset_ms(origin_ms: int | None) -> int:
+    """Of a browser: it begins a file that starts late at the file's own start, not at zero."""
+    return max(origin_ms or 0, 0)

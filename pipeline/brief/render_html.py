@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from pipeline.brief import facts, figures, wording
 from pipeline.brief.document import Brief
-from pipeline.brief.links import play_href
+from pipeline.brief.links import player
 from pipeline.brief.render_json import sha256
 from pipeline.brief.visible import visible
 
@@ -19,28 +19,36 @@ FRAMES_SHOWN_MAX = 3
 """Pictures shown with a finding; the others are named with their times."""
 
 
+Picture = Callable[[str], str]
+"""The address of the frame with this SHA-256."""
+
+
 def to_html(
     brief: Brief, *, recording_href: str | None, frame_bytes: Callable[[str], bytes]
 ) -> str:
     """Pictures are embedded; without a `recording_href` a link's fragment is shown as text."""
 
-    def play(fragment: str) -> str | None:
-        return None if recording_href is None else play_href(recording_href, fragment)
-
     def picture(frame_sha256: str) -> str:
         return "data:image/jpeg;base64," + base64.b64encode(frame_bytes(frame_sha256)).decode()
 
-    return (
+    body = to_html_body(brief, recording_href=recording_href, picture=picture)
+    return _environment().get_template("brief.html").render(brief=brief, body=body)
+
+
+def to_html_body(brief: Brief, *, recording_href: str | None, picture: Picture) -> Markup:
+    """What stands in the document's body, for a page that brings its own head and style."""
+    written = (
         _environment()
-        .get_template("brief.html")
+        .get_template("brief_body.html")
         .render(
             brief=brief,
             brief_sha256=sha256(brief),
-            play=play,
+            plays=player(brief, recording_href),
             picture=picture,
             frames_shown_max=FRAMES_SHOWN_MAX,
         )
     )
+    return Markup(written)
 
 
 @lru_cache(maxsize=1)

@@ -22,7 +22,7 @@ from pipeline.brief.document import (
     Status,
 )
 from pipeline.brief.figures import percent, seconds, share_text
-from pipeline.brief.links import play_href, safe_href
+from pipeline.brief.links import Player, player, safe_href
 from pipeline.brief.markdown_text import inline, lines
 from pipeline.brief.render_json import sha256
 
@@ -31,15 +31,16 @@ FrameHref = Callable[[str], str]
 
 def to_markdown(brief: Brief, *, recording_href: str | None, frame_href: FrameHref | None) -> str:
     """Links and pictures are written only where the caller has an address for them."""
+    plays = player(brief, recording_href)
     parts = [
         _header(brief),
         _status(brief.status),
         _heading("findings"),
-        *(_finding(finding, recording_href, frame_href) for finding in brief.findings),
+        *(_finding(finding, plays, frame_href) for finding in brief.findings),
         *([] if brief.findings else [wording.NO_FINDINGS]),
         _exposure(brief.exposure),
         _heading("evidence"),
-        *(_evidence(evidence, recording_href) for evidence in brief.evidence),
+        *(_evidence(evidence, plays) for evidence in brief.evidence),
         *([] if brief.evidence else [wording.NO_EVIDENCE]),
         _coverage(brief.coverage),
         _heading("method"),
@@ -105,9 +106,7 @@ def _holding(holding: HoldingRef) -> str:
     return f"{inline(holding.name)} ({percent(holding.weight_pct)})"
 
 
-def _finding(
-    finding: FindingEntry, recording_href: str | None, frame_href: FrameHref | None
-) -> str:
+def _finding(finding: FindingEntry, plays: Player, frame_href: FrameHref | None) -> str:
     heard = f" ({wording.HEARD.lower()})" if finding.is_audio_evidence else ""
     fields = (
         (wording.LABELS["observed"] + heard, finding.observed),
@@ -122,18 +121,16 @@ def _finding(
     parts = [
         f"### {finding.ref} · {', '.join(_holding(holding) for holding in finding.holdings)}",
         *(f"**{label}:** {_text(value)}" for label, value in fields),
-        _source(finding.source, recording_href),
+        _source(finding.source, plays),
         _frames(finding.source, frame_href),
         _bullets(marks),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _source(source: Source, recording_href: str | None) -> str:
-    if recording_href is None:
-        play = f"`#{source.fragment}`"
-    else:
-        play = f"[Play {source.play.text}]({play_href(recording_href, source.fragment)})"
+def _source(source: Source, plays: Player) -> str:
+    link = plays.link(source)
+    play = f"[Play {source.play.text}]({link})" if link else f"`#{plays.fragment(source)}`"
     return f"Evidence {source.interval.text} · {play} · {wording.remembered(source)}"
 
 
@@ -175,9 +172,9 @@ def _named(line: ExposureLine) -> tuple[str, str]:
     return f"{inline(line.holding.name)}{symbol}", percent(line.holding.weight_pct)
 
 
-def _evidence(evidence: EvidenceEntry, recording_href: str | None) -> str:
+def _evidence(evidence: EvidenceEntry, plays: Player) -> str:
     cut = f" · {wording.CUT}" if evidence.is_cut else ""
-    source = _source(evidence.source, recording_href)
+    source = _source(evidence.source, plays)
     return f"### {evidence.ref}{cut}\n\n{_quote(evidence.text)}\n\n{source}"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
 
 from pipeline.ledger.database import Database
 from pipeline.ledger.schema import AuditRow
@@ -43,15 +44,28 @@ def write(
     detail: Mapping[str, Fact],
 ) -> None:
     """Raises ValueError for a subject or detail that is no short fact."""
+    with database.transaction() as session:
+        put(session, actor=actor, owner=owner, action=action, subject=subject, detail=detail)
+
+
+def put(
+    session: Session,
+    *,
+    actor: str | None,
+    owner: str,
+    action: str,
+    subject: str,
+    detail: Mapping[str, Fact],
+) -> None:
+    """The same within a transaction: what was done and that it was done stand or fall together."""
     for fact in (subject, *detail.values()):
         if not isinstance(fact, Fact) or len(str(fact)) > FACT_CHARACTERS:
             raise ValueError(f"the audit keeps facts of at most {FACT_CHARACTERS} characters")
-    with database.transaction() as session:
-        session.execute(
-            insert(AuditRow).values(
-                key_id=actor, owner=owner, action=action, subject=subject, detail=dict(detail)
-            )
+    session.execute(
+        insert(AuditRow).values(
+            key_id=actor, owner=owner, action=action, subject=subject, detail=dict(detail)
         )
+    )
 
 
 def listed(database: Database, *, limit: int) -> tuple[AuditEntry, ...]:

@@ -35,6 +35,10 @@ _PASSING = ("08", "40", "53", "55P03", "57")
 """Connection, deadlock, resources, lock wait, shutdown and timeout: the same may succeed later."""
 
 
+Transaction = Session
+"""One that is open; for whoever hands it on and has no business with what is inside."""
+
+
 class Database:
     """A pool of connections; one per process, shared by its threads, closed by `dispose`."""
 

@@ -24,7 +24,11 @@ UNANSWERED = timedelta(minutes=10)
 
 @dataclass(frozen=True, kw_only=True)
 class Fresh:
-    """This request is the first with its key: it does the work, then finishes or abandons."""
+    """This request is the first with its key: it does the work and keeps its answer, or abandons.
+
+    The answer is kept in the transaction that does the work: whoever asks again after a crash
+    finds both or neither.
+    """
 
     owner: str
     route: str
@@ -74,18 +78,28 @@ def begin(
         return fresh
 
 
-def finish(
-    database: Database, fresh: Fresh, *, status: int, body: bytes, headers: Mapping[str, str]
-) -> bool:
-    """Keep the answer; return whether it stands, for another request may have taken over."""
-    with database.transaction() as session:
-        kept = session.execute(
-            update(IdempotencyRow)
-            .where(*_named(fresh), IdempotencyRow.attempt == fresh.attempt)
-            .values(answered_at=func.now(), status=status, body=body, headers=headers)
-            .returning(IdempotencyRow.attempt)
+def keep(session: Session, fresh: Fresh, answer: Stored) -> None:
+    """Keep the answer with what else this transaction writes.
+
+    Raises IdempotencyInFlight where another request has taken over; nothing may be written then.
+    """
+    kept = session.execute(
+        update(IdempotencyRow)
+        .where(
+            *_named(fresh),
+            IdempotencyRow.attempt == fresh.attempt,
+            IdempotencyRow.answered_at.is_(None),
         )
-        return kept.one_or_none() is not None
+        .values(
+            answered_at=func.now(),
+            status=answer.status,
+            body=answer.body,
+            headers=dict(answer.headers),
+        )
+        .returning(IdempotencyRow.attempt)
+    )
+    if kept.one_or_none() is None:
+        raise IdempotencyInFlight
 
 
 def abandon(database: Database, fresh: Fresh) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Update, func, select, update
@@ -13,6 +12,7 @@ from pipeline.ledger import epochs
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import EdgeRefused, JobUnknown, LedgerRefused, SlotBusy
+from pipeline.ledger.ids import is_id
 from pipeline.ledger.schema import BlobRow, EpochRow, HoldingRow, JobRow, RecordingRow
 from pipeline.ledger.schema.jobs import STATE_TIMES
 from pipeline.records import (
@@ -207,10 +207,8 @@ def check_edge(source: JobState, target: JobState) -> None:
 
 def check_id(job_id: str) -> None:
     """Ids come from URLs; what is no UUID is no job, and need not reach the database."""
-    try:
-        uuid.UUID(job_id)
-    except ValueError:
-        raise JobUnknown from None
+    if not is_id(job_id):
+        raise JobUnknown
 
 
 def _end_job(

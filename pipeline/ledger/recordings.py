@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -57,11 +58,18 @@ def name_upload(database: Database, upload_id: str, *, sha256: str, size_bytes: 
 
 
 def finish_upload(
-    database: Database, upload_id: str, *, sha256: str, size_bytes: int, probe: Probe | None
+    database: Database,
+    upload_id: str,
+    *,
+    sha256: str,
+    size_bytes: int,
+    probe: Probe | None,
+    then: Callable[[Session, Recording], None] | None = None,
 ) -> Recording:
     """Turn stored bytes into a recording; the one that is there, where its owner had it already.
 
-    Idempotent: the same upload again gives the same recording. Raises UploadUnknown.
+    Idempotent: the same upload again gives the same recording. What `then` writes is committed with
+    it or not at all. Raises UploadUnknown.
     """
     with database.transaction() as session:
         upload = _locked(session, upload_id)
@@ -75,8 +83,10 @@ def finish_upload(
                 .values(recording_id=recording_id, blob_sha256=None, closed_at=func.now())
             )
         found = _read(session, recording_id)
-    if found is None:
-        raise RecordingUnknown
+        if found is None:
+            raise RecordingUnknown
+        if then is not None:
+            then(session, found)
     return found
 
 

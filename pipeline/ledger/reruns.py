@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -48,9 +49,17 @@ class Rerun:
 
 
 def request(
-    database: Database, job_id: str, *, start: RerunStart | int, reason: str, by: str
+    database: Database,
+    job_id: str,
+    *,
+    start: RerunStart | int,
+    reason: str,
+    by: str,
+    then: Callable[[Session, int], None] | None = None,
 ) -> int:
     """Queue an ended job again and return the number of the epoch that its claim will open.
+
+    What `then` writes, told that number, is committed with the request or not at all.
 
     Raises JobUnknown, or RerunRefused: `job_not_ended`, `at_source_end`, `start_refused` for a
     negative second, `recording_not_stored`. Of two at once, the second finds the job not ended.
@@ -91,6 +100,8 @@ def request(
             )
             .execution_options(synchronize_session=False)
         )
+        if then is not None:
+            then(session, job.next_epoch)
         return job.next_epoch
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import func, insert, select
+from sqlalchemy.orm import Session
 
+from pipeline.ledger import views
 from pipeline.ledger.database import Database
 from pipeline.ledger.errors import RecordingNotStored, RecordingUnknown
 from pipeline.ledger.jobs import insert_holdings
 from pipeline.ledger.recordings import Recording
 from pipeline.ledger.schema import BlobRow, JobRow, RecordingRow
+from pipeline.ledger.views import JobView
 from pipeline.records import Holding, JobState, Request
 
 
@@ -23,10 +26,12 @@ def submit(
     portfolio_holdings: Sequence[Holding],
     portfolio_sha256: str,
     engine: str,
+    then: Callable[[Session, JobView], None] | None = None,
 ) -> str:
     """Queue a job and return its id; whoever submits has seen that `owner` may use the recording.
 
-    `engine` is what will run it, whatever `request.engine` says. Raises RecordingUnknown where the
+    `engine` is what will run it, whatever `request.engine` says. What `then` writes is committed
+    with the job or not at all; nothing is, where it raises. Raises RecordingUnknown where the
     recording has gone since, RecordingNotStored where a worker could not read it.
     """
     with database.transaction() as session:
@@ -59,4 +64,6 @@ def submit(
             .returning(JobRow.id)
         ).scalar_one()
         insert_holdings(session, job_id, portfolio_holdings)
+        if then is not None:
+            then(session, views.read(session, job_id, owner=owner))
     return job_id

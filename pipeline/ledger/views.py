@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from datetime import date, datetime
 from uuid import UUID
 
-from sqlalchemy import Select, select, true, tuple_
+from sqlalchemy import Select, func, select, true, tuple_
 from sqlalchemy.orm import Session, aliased
 
 from pipeline.ledger import dossiers
@@ -24,6 +24,7 @@ from pipeline.ledger.schema import (
     BriefRow,
     EpochRow,
     FrameRow,
+    HoldingRow,
     JobRow,
     RecordingRow,
     UnitRow,
@@ -55,6 +56,8 @@ class JobView:
     objective: str
     event_date: date | None
     engine: str
+    holding_count: int
+    """Holdings in its portfolio."""
     state: JobState
     times: Mapping[JobState, datetime]
     """When it last entered each state since it was last queued; only states that it entered."""
@@ -69,10 +72,15 @@ class JobView:
     epoch_start_s: int | None
     epoch_started_at: datetime | None
     alive_at: datetime | None
+    """When its process last showed a sign of life."""
+    progress_at: datetime | None
+    """When it last got on: with a unit, or into another phase."""
     progress_ms: int | None
     """Source time that its newest completed unit reaches; its start where it has none yet."""
     source_end_ms: int | None
     """As measured by any epoch, else by the recording's packets, else unknown."""
+    origin_ms: int | None
+    """Where source time 0 lies on the recording's own clock; none until it was probed."""
     brief_revision: int | None
     """Of the newest stored brief; none before the first."""
     version: str
@@ -98,10 +106,15 @@ def get(database: Database, job_id: str, *, owner: str | None) -> JobView:
     """Raises JobUnknown, also for another owner's; an owner of none sees all."""
     check_id(job_id)
     with database.transaction() as session:
-        wanted = _selected().where(JobRow.id == job_id)
-        if owner is not None:
-            wanted = wanted.where(JobRow.owner == owner)
-        views = _read(session, wanted)
+        return read(session, job_id, owner=owner)
+
+
+def read(session: Session, job_id: str, *, owner: str | None) -> JobView:
+    """As `get`, within a transaction."""
+    wanted = _selected().where(JobRow.id == job_id)
+    if owner is not None:
+        wanted = wanted.where(JobRow.owner == owner)
+    views = _read(session, wanted)
     if not views:
         raise JobUnknown
     return views[0]
@@ -196,7 +209,7 @@ _Newest = aliased(
     .lateral("newest"),
 )
 
-_Found = tuple[JobRow, EpochRow | None, Json, int | None, Json, int | None]
+_Found = tuple[JobRow, EpochRow | None, Json, int | None, Json, int | None, int | None]
 
 
 def _selected() -> Select[_Found]:
@@ -223,8 +236,14 @@ def _selected() -> Select[_Found]:
         .limit(1)
         .scalar_subquery()
     )
+    holdings = (
+        select(func.count())
+        .select_from(HoldingRow)
+        .where(HoldingRow.job_id == JobRow.id)
+        .scalar_subquery()
+    )
     return (
-        select(JobRow, _Newest, RecordingRow.probe, reached_ms, measured, revision)
+        select(JobRow, _Newest, RecordingRow.probe, reached_ms, measured, revision, holdings)
         .outerjoin(RecordingRow, JobRow.recording_id == RecordingRow.id)
         .outerjoin(_Newest, true())
     )
@@ -241,6 +260,7 @@ def _view(
     reached_ms: int | None,
     measured: Json,
     brief_revision: int | None,
+    holding_count: int | None,
 ) -> JobView:
     shown: dict[str, object] = {
         "id": job.id,
@@ -251,6 +271,7 @@ def _view(
         "objective": job.objective,
         "event_date": job.event_date,
         "engine": job.engine,
+        "holding_count": holding_count or 0,
         "state": JobState(job.state),
         "times": _times(job),
         "end_reason": job.end_reason,
@@ -258,6 +279,7 @@ def _view(
         "cancel_requested_at": job.cancel_requested_at,
         "created_at": job.created_at,
         "source_end_ms": _source_end_ms(probe, measured),
+        "origin_ms": None if probe is None else from_document(Probe, probe).origin_ms,
         "brief_revision": brief_revision,
         **_newest(epoch, reached_ms),
     }
@@ -266,16 +288,27 @@ def _view(
     return JobView(**shown, version=version)  # type: ignore[arg-type]
 
 
+_OF_EPOCH = (
+    "epoch",
+    "phase",
+    "epoch_start_s",
+    "epoch_started_at",
+    "alive_at",
+    "progress_at",
+    "progress_ms",
+)
+
+
 def _newest(epoch: EpochRow | None, reached_ms: int | None) -> dict[str, object]:
     if epoch is None:
-        names = ("epoch", "phase", "epoch_start_s", "epoch_started_at", "alive_at", "progress_ms")
-        return dict.fromkeys(names)
+        return dict.fromkeys(_OF_EPOCH)
     return {
         "epoch": epoch.number,
         "phase": Phase(epoch.phase) if epoch.released_at is None else None,
         "epoch_start_s": epoch.start_s,
         "epoch_started_at": epoch.started_at,
         "alive_at": epoch.alive_at,
+        "progress_at": epoch.progress_at,
         "progress_ms": epoch.start_s * 1000 if reached_ms is None else reached_ms,
     }
 

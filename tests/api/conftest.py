@@ -91,13 +91,14 @@ def settings(tmp_path: Path, database_url: str, valkey_url: str) -> Settings:
         database_url=database_url,
         redis_url=valkey_url,
         host_name="here",
+        waiters_max=2,
         media=MediaLimits(file_bytes=2_000_000),
     )
 
 
 @pytest.fixture
 def app(settings: Settings) -> Iterator[Flask]:
-    made = make_app(settings, waiters_max=2)
+    made = make_app(settings)
     yield made
     service: Service = made.extensions[EXTENSION]
     service.watcher.close()

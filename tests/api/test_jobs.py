@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -11,9 +13,11 @@ from flask import Flask
 from redis import Redis
 from sqlalchemy import text
 
+from api import submissions
+from api.job_answers import progress
 from api.service import EXTENSION, Service
 from pipeline.engine.rehearsal import RehearsalEngine
-from pipeline.ledger import audit, dossiers, jobs
+from pipeline.ledger import audit, dossiers, idempotency, jobs, views
 from pipeline.ledger.database import Database
 from pipeline.records import JobState
 from pipeline.settings import Settings
@@ -46,6 +50,7 @@ def test_a_submission_is_written_whole_and_rung_for(
     assert [holding.id for holding in stored.holdings] == [holding["id"] for holding in holdings]
     queue = Redis.from_url(str(settings.redis_url))
     assert queue.llen("omnai") == 1
+    assert told["holding_count"] == len(holdings)
     assert told["id"].encode() not in queue.lrange("omnai", 0, -1)[0]
 
 
@@ -105,6 +110,21 @@ def test_unknown_and_repeated_fields_are_refused_by_name(ada: Person, recording_
     assert codes(twice) == {"/title": "field_repeated"}
 
 
+def test_blanks_around_what_is_said_do_not_count(ada: Person, recording_id: str) -> None:
+    answer = ada.submit(
+        recording_id, title=f" {'t' * 200} ", objective=f"{'o' * 4000}\n", event_date=" 2026-03-31 "
+    )
+    told = answer.get_json()
+    assert (answer.status_code, told["event_date"]) == (202, "2026-03-31")
+    assert (len(told["title"]), len(told["objective"])) == (200, 4000)
+    refused = ada.submit(recording_id, title="t" * 201, objective="o" * 4001, event_date="x")
+    assert codes(refused) == {
+        "/objective": "objective_too_long",
+        "/title": "title_too_long",
+        "/event_date": "event_date_invalid",
+    }
+
+
 def test_csv_problems_are_told_with_their_row(ada: Person, recording_id: str) -> None:
     answer = ada.submit(recording_id, portfolio=CSV.replace("100.00", "much"))
     (found,) = answer.get_json()["errors"]
@@ -144,8 +164,6 @@ def test_anothers_recording_is_refused_as_one_that_is_not_there(
 
 
 def test_a_dead_queue_still_takes_the_job(settings: Settings, sample_bytes: bytes) -> None:
-    from dataclasses import replace
-
     from api import make_app
 
     app = make_app(replace(settings, redis_url="redis://127.0.0.1:1/0"))
@@ -172,6 +190,60 @@ def test_a_repeated_submission_with_a_key_makes_one_job(
     assert rows(database, "jobs") == 1
     # Another owner's key of the same name is another key.
     assert bob.post("/v1/jobs", json=body, headers=key).get_json()["code"] == "input_refused"
+
+
+def crash_after_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a process that is killed before it rings: nothing of the request runs after the commit."""
+
+    def die(*_: object) -> None:
+        raise SystemExit("killed")
+
+    monkeypatch.setattr("api.submissions.ring", die)
+    monkeypatch.setattr("api.idempotency.idempotency.abandon", lambda *_: False)
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "failing"])
+def test_a_retry_after_a_crash_between_commit_and_answer_gets_the_first_job(
+    ada: Person,
+    recording_id: str,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    is_killed: bool,
+) -> None:
+    body, key = submission(recording_id), {"Idempotency-Key": "once"}
+    with monkeypatch.context() as patched:
+        crash_after_commit(patched)
+        if not is_killed:
+            patched.setattr("api.idempotency.idempotency.abandon", idempotency.abandon)
+        with pytest.raises(SystemExit):
+            ada.post("/v1/jobs", json=body, headers=key)
+    again = ada.post("/v1/jobs", json=body, headers=key)
+    (job,) = ada.get("/v1/jobs").get_json()["jobs"]
+    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (202, "true")
+    assert again.get_json() == job
+    assert again.headers["Location"] == f"/v1/jobs/{job['id']}"
+    assert [(entry.action, entry.subject) for entry in audit.listed(database, limit=1)] == [
+        ("job_submitted", job["id"])
+    ]
+
+
+def test_a_request_that_was_taken_over_makes_no_second_job(
+    ada: Person, recording_id: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body, key = submission(recording_id), {"Idempotency-Key": "slow"}
+    check = submissions.check_members
+
+    def slow(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(submissions, "check_members", check)
+        with database.transaction() as session:
+            session.execute(text("UPDATE idempotency_keys SET begun_at = now() - interval '1 h'"))
+        assert ada.post("/v1/jobs", json=body, headers=key).status_code == 202
+        return check(*given, **named)
+
+    monkeypatch.setattr(submissions, "check_members", slow)
+    late = ada.post("/v1/jobs", json=body, headers=key)
+    assert (late.status_code, late.get_json()["code"]) == (409, "idempotency_in_flight")
+    assert rows(database, "jobs") == 1
 
 
 def test_of_two_at_once_with_one_key_only_one_makes_a_job(
@@ -210,7 +282,7 @@ def test_jobs_are_listed_newest_first_page_by_page(
 
 
 def test_the_lists_parameters_are_checked(ada: Person) -> None:
-    for query in ("limit=0", "limit=x", "state=done", "page=2"):
+    for query in ("limit=0", "limit=x", "state=done", "page=2", "limit=1&limit=2"):
         answer = ada.get(f"/v1/jobs?{query}")
         assert answer.status_code == 422
         assert list(codes(answer)) == [query.partition("=")[0]]
@@ -226,9 +298,17 @@ def test_anothers_job_is_answered_as_one_that_is_not_there(
         assert theirs.status_code == none.status_code == 404
         assert (theirs.data, dict(theirs.headers)) == (none.data, dict(none.headers))
         assert bob.get(f"/v1/jobs/nonsense{tail}").data == none.data
-    for tail in ("/cancel",):
-        theirs, none = (bob.post(f"/v1/jobs/{each}{tail}") for each in (job_id, missing))
-        assert (theirs.status_code, theirs.data) == (404, none.data)
+        asked = {"If-None-Match": "*", "Prefer": "wait=30"}
+        theirs, none = (
+            bob.head(f"/v1/jobs/{each}{tail}", headers=asked) for each in (job_id, missing)
+        )
+        assert (theirs.status_code, dict(theirs.headers)) == (404, dict(none.headers))
+    theirs, none = (bob.post(f"/v1/jobs/{each}/cancel") for each in (job_id, missing))
+    assert (theirs.status_code, theirs.data) == (404, none.data)
+    assert dict(theirs.headers) == dict(none.headers)
+    # Other spellings of its id are no ids of ours, not even for its owner.
+    for spelling in (f"urn:uuid:{job_id}", f"{{{job_id}}}", job_id.replace("-", "")):
+        assert ada.get(f"/v1/jobs/{spelling}").data == none.data
     assert ada.get(f"/v1/jobs/{job_id}").get_json()["state"] == "queued"
 
 
@@ -294,7 +374,28 @@ def test_a_job_that_ran_tells_its_times_and_its_progress(
     assert list(told["times"]) == ["queued", "running", "finalizing", "succeeded"]
     assert (told["progress"]["done_s"], told["progress"]["total_s"]) == (72.0, 72.0)
     assert told["progress"]["phase"] is None
+    assert told["progress"]["progress_at"] >= told["times"]["running"]
     assert told["progress"]["eta_s"] is None
+
+
+def test_the_speed_is_that_of_the_units_and_not_of_signs_of_life(
+    database: Database, job_id: str
+) -> None:
+    began = datetime(2026, 3, 31, tzinfo=timezone.utc)
+    view = replace(
+        views.get(database, job_id, owner="ada"),
+        state=JobState.RUNNING,
+        epoch=1,
+        epoch_start_s=10,
+        epoch_started_at=began,
+        progress_at=began + timedelta(seconds=10),
+        alive_at=began + timedelta(seconds=100),
+        progress_ms=30_000,
+        source_end_ms=40_000,
+    )
+    told = progress(view)
+    assert (told.times_realtime, told.eta_s) == (2.0, 5.0)
+    assert told.progress_at == view.progress_at
 
 
 def test_a_cancel_says_what_it_did(

@@ -18,7 +18,8 @@ from pipeline.ledger import audit, briefs
 from pipeline.ledger.database import Database
 from pipeline.ledger.keys import Role
 from pipeline.settings import Settings
-from tests.api.conftest import Person, person, work
+from tests.api.conftest import SAMPLES, Person, person, work
+from tests.clips import run_ffmpeg
 from tests.doubles import ScriptedEngine
 
 
@@ -208,18 +209,27 @@ def test_a_rerun_is_checked(done: Done, body: dict[str, object], where: str) -> 
     assert [found["pointer"] for found in answer.get_json()["errors"]] == [where]
 
 
-def test_only_an_admin_reruns_and_only_what_has_ended(done: Done) -> None:
+def killed(*_: object) -> None:
+    raise SystemExit("killed")
+
+
+def test_only_an_admin_reruns_and_only_what_has_ended(
+    done: Done, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = {"from": 60, "reason": "The figures at the end are wanted again."}
     path = f"{done.path}/epochs"
     refused = done.ada.post(path, json=body)
     assert (refused.status_code, refused.get_json()["code"]) == (403, "role_refused")
     end = done.admin.post(path, json={"from": "last_completed", "reason": "x"})
     assert (end.status_code, end.get_json()["code"]) == (409, "at_source_end")
+    with monkeypatch.context() as patched:
+        patched.setattr("api.submissions.ring", killed)
+        with pytest.raises(SystemExit):
+            done.admin.post(path, json=body, headers={"Idempotency-Key": "r"})
+    # The request was committed before the crash: its retry is told so, and not that it is too late.
     taken = done.admin.post(path, json=body, headers={"Idempotency-Key": "r"})
-    assert taken.status_code == 202
+    assert (taken.status_code, taken.headers["Idempotency-Replayed"]) == (202, "true")
     assert taken.get_json() == {"job_id": done.job_id, "epoch": 2, "state": "queued"}
-    again = done.admin.post(path, json=body, headers={"Idempotency-Key": "r"})
-    assert again.data == taken.data
     second = done.admin.post(path, json=body)
     assert (second.status_code, second.get_json()["code"]) == (409, "job_not_ended")
     assert work(done.app, ScriptedEngine()) is False  # not its engine
@@ -228,3 +238,21 @@ def test_only_an_admin_reruns_and_only_what_has_ended(done: Done) -> None:
     assert [(epoch["number"], epoch["start_s"]) for epoch in told["epochs"]] == [(1, 0), (2, 60)]
     assert [(rerun["epoch"], rerun["requested_by"]) for rerun in told["reruns"]] == [(2, "root")]
     assert done.ada.get(f"{done.path}/units?epoch=1").get_json()["units"]
+
+
+def test_a_link_into_a_file_that_starts_late_is_on_its_players_clock(
+    app: Flask, ada: Person, tmp_path: Path
+) -> None:
+    late = tmp_path / "late.mp4"
+    run_ffmpeg(
+        *("-i", str(SAMPLES / "sample.mp4"), "-t", "18", "-c", "copy"),
+        *("-output_ts_offset", "5", str(late)),
+    )
+    recording = ada.upload(late.read_bytes(), "late.mp4").get_json()
+    assert recording["probe"]["origin_ms"] == 5000
+    job_id = ada.submit(recording["id"]).get_json()["id"]
+    assert work(app, RehearsalEngine())
+    found = ada.get(f"/v1/jobs/{job_id}/findings").get_json()["findings"][0]["source"]
+    # The second slide comes at 12 s of source time; the engine remembers one second before it.
+    assert found["generated_start_ms"] == 12_000
+    assert found["play"].partition("#")[2].startswith("t=16,")

@@ -1,4 +1,4 @@
-"""What `omnai worker` does, for tests that need its process alone."""
+"""What `omnai worker` does, for tests that need its process alone; it looks more often."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import sys
 
 from pipeline.errors import OmnaiError
 from pipeline.settings import Settings
-from worker import supervisor
+from worker import dispatcher, reaper, supervisor, watchdog
+
+dispatcher.PERIOD_S = 0.5
+reaper.PERIOD_S = 0.3
+watchdog.PERIOD_S = 0.3
+supervisor.BACKOFF_S = (0.2,)
 
 if __name__ == "__main__":
     try:

@@ -10,30 +10,35 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from typer.testing import CliRunner
 
+from omnai.cli import app
 from omnai.services import sockets
 from omnai.services.valkey import Valkey
 from pipeline.engine.registry import TEST_ENGINE, TEST_ENGINE_VARIABLE
-from pipeline.ledger import briefs, claims, epochs, jobs, recordings, submissions
+from pipeline.files import write_whole
+from pipeline.ledger import briefs, claims, dossiers, epochs, jobs, recordings, submissions, views
 from pipeline.ledger.blobs import BlobStore
 from pipeline.ledger.database import Database, connect
-from pipeline.records import JobState, Options, Request
+from pipeline.ledger.epochs import UnreleasedEpoch
+from pipeline.records import Dossier, JobState, Options, Request
 from pipeline.settings import PhaseLimits, Settings
 from tests import units
 from tests.worker import staged
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "sample.mp4"
+SAMPLE_SHA256 = hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
 
 T = TypeVar("T")
 
 
-def until(what: Callable[[], T], *, within_s: float = 40.0) -> T:
+def until(what: Callable[[], T], *, within_s: float = 60.0) -> T:
     """The first true answer; fails the test where none comes."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
@@ -42,6 +47,30 @@ def until(what: Callable[[], T], *, within_s: float = 40.0) -> T:
             return answer
         time.sleep(0.05)
     raise AssertionError(f"did not come within {within_s:g} s")
+
+
+def check(settings: Settings, **variables: str) -> tuple[int, str]:
+    """What `omnai worker --check` exits with and says."""
+    asked = CliRunner().invoke(
+        app, ["worker", "--check"], env=settings.to_environment() | variables
+    )
+    return asked.exit_code, asked.stdout
+
+
+def children(pid: int) -> dict[int, str]:
+    """Processes that this one has started, with their command lines."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if parent == pid:
+            found[int(entry.name)] = command
+    return found
 
 
 @dataclass
@@ -53,24 +82,24 @@ class Host:
     folder: Path
     environment: dict[str, str]
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    page: int = 0
 
     # --- what was asked
 
     def submit(self, **given: Any) -> str:
         """A queued job over the shipped sample; no bell rings."""
         engine = given.pop("engine", TEST_ENGINE)
-        digest = hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
         blobs = BlobStore(self.settings.data_dir / "blobs")
         upload = recordings.begin_upload(self.database, owner="ann", filename="sample.mp4")
         blobs.begin(upload).write_bytes(SAMPLE.read_bytes())
         recordings.name_upload(
-            self.database, upload, sha256=digest, size_bytes=SAMPLE.stat().st_size
+            self.database, upload, sha256=SAMPLE_SHA256, size_bytes=SAMPLE.stat().st_size
         )
-        blobs.commit(upload, digest)
+        blobs.commit(upload, SAMPLE_SHA256)
         recording = recordings.finish_upload(
             self.database,
             upload,
-            sha256=digest,
+            sha256=SAMPLE_SHA256,
             size_bytes=SAMPLE.stat().st_size,
             probe=None,
         )
@@ -90,14 +119,24 @@ class Host:
             engine=engine,
         )
 
+    def cancel_all(self) -> None:
+        jobs_page, _ = views.page(self.database, owner=None, state=None, after=None, limit=100)
+        for job in jobs_page:
+            if job.state not in jobs.ENDED:
+                jobs.request_cancel(self.database, job.id)
+
     # --- what runs
 
-    def start(self, **variables: str) -> subprocess.Popen[bytes]:
+    def pace(self, **pace: float) -> None:
+        """How the engine goes on from its next unit (`staged.PACE`)."""
+        write_whole(Path(self.environment[staged.PACE]), json.dumps(pace).encode())
+
+    def start(self) -> subprocess.Popen[bytes]:
         with (self.folder / "supervisor.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.worker"],
                 cwd=SAMPLE.parents[1],
-                env=os.environ | self.settings.to_environment() | self.environment | variables,
+                env=os.environ | self.settings.to_environment() | self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -110,10 +149,14 @@ class Host:
         return (self.folder / "supervisor.log").read_text()
 
     def diary(self) -> list[dict[str, Any]]:
+        """What the engine has written down since the last `turn_page`."""
         path = Path(self.environment[staged.DIARY])
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        return [json.loads(line) for line in path.read_text().splitlines()[self.page :]]
+
+    def turn_page(self) -> None:
+        self.page += len(self.diary())
 
     def fed(self) -> list[int]:
         return [entry["sequence"] for entry in self.diary() if entry["event"] == "fed"]
@@ -147,7 +190,7 @@ class Host:
     def state(self, job_id: str) -> JobState:
         return jobs.state_of(self.database, job_id)
 
-    def await_state(self, job_id: str, *states: JobState, within_s: float = 40.0) -> JobState:
+    def await_state(self, job_id: str, *states: JobState, within_s: float = 60.0) -> JobState:
         def reached() -> JobState | None:
             state = self.state(job_id)
             return state if state in states else None
@@ -162,6 +205,26 @@ class Host:
         found: dict[str, Any] = json.loads(stored.document)
         return found
 
+    def running(self, *, units: int = 3) -> UnreleasedEpoch:
+        """The running epoch, once the engine has answered so many units."""
+        until(lambda: len(self.fed()) >= units)
+        (epoch,) = epochs.unreleased(self.database)
+        return epoch
+
+    def loaded(self) -> dict[str, int]:
+        return {
+            "loads": sum(entry["event"] == "load" for entry in self.diary()),
+            "opens": sum(entry["event"] == "open" for entry in self.diary()),
+        }
+
+    def ended(self, job_id: str) -> Dossier:
+        """The job's rows, in which no unit is missing."""
+        dossier = dossiers.load(self.database, job_id)
+        for epoch in dossier.epochs:
+            kept = [unit.sequence for unit in dossier.units if unit.epoch == epoch.number]
+            assert kept == list(range(len(kept)))
+        return dossier
+
     def held(self) -> int:
         return len(epochs.unreleased(self.database))
 
@@ -169,36 +232,42 @@ class Host:
         return claims.waiting(self.database, engine=None)
 
 
-@pytest.fixture
-def make_host(database_url: str, valkey_url: str, tmp_path: Path) -> Iterator[Callable[..., Host]]:
-    hosts: list[Host] = []
-
-    def make(**changes: Any) -> Host:
-        settings = Settings(
-            data_dir=tmp_path / "data",
-            database_url=database_url,
-            redis_url=valkey_url,
-            host_name="host",
-            engine=TEST_ENGINE,
-            stale_s=20.0,
-            phase_limits=PhaseLimits(unit=30.0),
-        )
-        host = Host(
-            settings=replace(settings, **changes),
-            database=connect(database_url),
-            folder=tmp_path,
-            environment={
-                TEST_ENGINE_VARIABLE: staged.NAME,
-                staged.DIARY: str(tmp_path / "diary"),
-            },
-        )
-        hosts.append(host)
-        return host
-
-    yield make
-    for host in hosts:
+@contextmanager
+def opened_host(folder: Path, **settings: Any) -> Iterator[Host]:
+    """A host of which nothing is left afterwards; nothing runs yet."""
+    given: dict[str, Any] = {
+        "data_dir": folder / "data",
+        "host_name": "host",
+        "engine": TEST_ENGINE,
+    }
+    limits: dict[str, Any] = {"stale_s": 20.0, "phase_limits": PhaseLimits(unit=30.0)}
+    host = Host(
+        settings=Settings(**(given | limits | settings)),
+        database=connect(settings["database_url"]),
+        folder=folder,
+        environment={
+            TEST_ENGINE_VARIABLE: staged.NAME,
+            staged.DIARY: str(folder / "diary"),
+            staged.PACE: str(folder / "pace"),
+        },
+    )
+    host.pace()
+    try:
+        yield host
+    finally:
         host.end_all()
         host.database.dispose()
+
+
+@pytest.fixture
+def make_host(database_url: str, valkey_url: str, tmp_path: Path) -> Iterator[Callable[..., Host]]:
+    with ExitStack() as opened:
+
+        def make(**changes: Any) -> Host:
+            given = {"database_url": database_url, "redis_url": valkey_url}
+            return opened.enter_context(opened_host(tmp_path, **(given | changes)))
+
+        yield make
 
 
 @pytest.fixture

@@ -18,10 +18,9 @@ from pipeline.records import EngineInfo, Reply, SessionContext, Unit
 
 NAME = "tests.worker.staged:make"
 
-UNIT_S = "OMNAI_TEST_UNIT_S"
-"""How long each unit takes."""
-STALL_AT = "OMNAI_TEST_STALL_AT"
-"""The sequence in which an engine of epoch 1 hangs."""
+PACE = "OMNAI_TEST_PACE"
+"""A file of JSON that is read at every unit: how long it takes (`unit_s`), and the sequence in
+which the engine hangs (`stall_at`)."""
 DIARY = "OMNAI_TEST_DIARY"
 """Where each call is written down, one line of JSON."""
 
@@ -37,8 +36,9 @@ class StagedEngine(RehearsalEngine):
 
         def staged(unit: Unit | None, *, sequence: int) -> Reply:
             write("feed", sequence=sequence)
-            time.sleep(float(os.environ.get(UNIT_S, "0")))
-            if sequence == int(os.environ.get(STALL_AT, "-1")):
+            pace = json.loads(Path(os.environ[PACE]).read_text())
+            time.sleep(pace.get("unit_s", 0))
+            if sequence == pace.get("stall_at"):
                 time.sleep(600)
             reply: Reply = feed(unit, sequence=sequence)
             write("fed", sequence=sequence)

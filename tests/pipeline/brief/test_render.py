@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 from pipeline.brief.assemble import assemble
 from pipeline.brief.document import Brief
-from pipeline.brief.render_html import to_html
+from pipeline.brief.render_html import to_html, to_html_body
 from pipeline.brief.render_json import sha256, to_json
 from pipeline.brief.render_markdown import to_markdown
 from pipeline.brief.visible import visible
@@ -268,6 +268,55 @@ def test_play_links_are_links_where_there_is_a_recording_and_text_where_not() ->
     assert not [address for address in Page(html(brief, None)).links() if "t=" in address]
     assert "#t=3,9" in html(brief, None)
     assert "`#t=3,9`" in markdown(brief, None)
+
+
+def late(origin_ms: int) -> Brief:
+    recording = replace(make.dossier().recording, probe=make.probe(origin_ms=origin_ms))
+    return assemble(replace(with_frame(), recording=recording), release="1")
+
+
+@pytest.mark.parametrize(
+    ("origin_ms", "finding", "evidence"),
+    [
+        # Said from 8 to 9 s and from 2 to 3 s; played from 5 s before, never from before 0.
+        (0, "t=3,9", "t=0,3"),
+        (5000, "t=8,14", "t=5,8"),
+        (4979, "t=7.979,13.979", "t=4.979,7.979"),
+        (3_600_500, "t=3603.5,3609.5", "t=3600.5,3603.5"),
+        # No player begins before its own zero.
+        (-250, "t=3,9", "t=0,3"),
+    ],
+)
+def test_links_add_the_start_of_a_file_that_starts_late_and_the_json_keeps_source_times(
+    origin_ms: int, finding: str, evidence: str
+) -> None:
+    brief = late(origin_ms)
+    links = [link for link in Page(html(brief)).links() if "t=" in link]
+    assert links == [f"r.mp4#{finding}", f"r.mp4#{evidence}"]
+    assert f"[Play 0:03–0:09](r.mp4#{finding})" in markdown(brief)
+    assert f"[Play 0:00–0:03](r.mp4#{evidence})" in markdown(brief)
+    assert f"<code>#{finding}</code>" in html(brief, None)
+    assert f"`#{finding}`" in markdown(brief, None)
+    document = json.loads(to_json(brief))
+    assert document["findings"][0]["source"]["fragment"] == "t=3,9"
+    assert document["evidence"][0]["source"]["fragment"] == "t=0,3"
+
+
+def test_links_of_a_recording_that_was_never_probed_are_source_times() -> None:
+    recording = replace(make.dossier().recording, probe=None)
+    brief = assemble(replace(with_frame(), recording=recording), release="1")
+    assert "r.mp4#t=3,9" in Page(html(brief)).links()
+
+
+def test_the_body_alone_is_that_of_the_document_with_its_pictures_by_address() -> None:
+    brief = assemble(with_frame(), release="1")
+    body = to_html_body(brief, recording_href="r.mp4", picture=lambda name: f"/frames/{name}?a&b")
+    sha256 = make.frame().sha256
+    by_address = f'<img loading="lazy" src="/frames/{sha256}?a&amp;b"'
+    assert by_address in body
+    embedded = f'<img src="data:image/jpeg;base64,{base64.b64encode(JPEG).decode()}"'
+    assert f"{str(body).replace(by_address, embedded)}</body>\n</html>\n" in html(brief)
+    assert body.startswith('<div class="page">')
 
 
 def test_what_was_heard_and_not_seen_is_marked() -> None:

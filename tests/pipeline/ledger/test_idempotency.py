@@ -36,9 +36,12 @@ def begun(database: Database, **given: Any) -> Fresh:
 
 
 def finish(database: Database, fresh: Fresh, answer: Stored = ANSWER) -> bool:
-    return idempotency.finish(
-        database, fresh, status=answer.status, body=answer.body, headers=answer.headers
-    )
+    try:
+        with database.transaction() as session:
+            idempotency.keep(session, fresh, answer)
+    except IdempotencyInFlight:
+        return False
+    return True
 
 
 def let_pass(database: Database, interval: str) -> None:
@@ -81,6 +84,23 @@ def test_owners_keys_and_routes_do_not_meet(database: Database, other: dict[str,
 def test_an_abandoned_key_may_try_again_with_anything(database: Database) -> None:
     assert idempotency.abandon(database, begun(database))
     begun(database, payload_sha256=digest("other"))
+
+
+def test_an_answer_that_was_not_committed_is_none(database: Database) -> None:
+    fresh = begun(database)
+    with database.transaction() as session:
+        idempotency.keep(session, fresh, ANSWER)
+        session.rollback()
+    with pytest.raises(IdempotencyInFlight):
+        begin(database)
+    assert finish(database, fresh)
+
+
+def test_an_answer_is_kept_once(database: Database) -> None:
+    fresh = begun(database)
+    assert finish(database, fresh)
+    assert not finish(database, fresh, Stored(status=500, body=b"", headers={}))
+    assert begin(database) == ANSWER
 
 
 def test_an_answer_cannot_be_abandoned(database: Database) -> None:

@@ -1,0 +1,196 @@
+"""The form that submits a recording with a portfolio and an objective."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from http import HTTPStatus
+
+from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.wrappers import Response as BaseResponse
+
+from api import access, submissions, uploads
+from api.errors import problem, status_of
+from api.limits import UPLOAD_OVERHEAD_BYTES
+from api.recordings import receive_form
+from api.service import service
+from api.submissions import Checked
+from pipeline.errors import InputRefused, OmnaiError, Problem
+from pipeline.ledger import recordings
+from pipeline.ledger.database import Transaction
+from pipeline.ledger.errors import RecordingUnknown
+from pipeline.ledger.recordings import Recording
+from pipeline.ledger.views import JobView
+from pipeline.plain import to_plain
+from pipeline.portfolio import FILE_BYTES_MAX, read_portfolio
+from pipeline.request import OBJECTIVE_CHARS_MAX, TITLE_CHARS_MAX
+
+FORM_BYTES_MAX = 2 * FILE_BYTES_MAX
+"""A portfolio, chosen or pasted, and the small fields."""
+
+FORM_FIELDS = ("recording", "portfolio", "objective", "title", "event_date", "engine")
+
+OF_THE_FILE = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.INSUFFICIENT_STORAGE,
+)
+"""Refusals that stand beside the file; others have a page of their own."""
+
+forms = Blueprint("forms", __name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed:
+    """What was typed, so that a refusal takes nothing away."""
+
+    recording_id: str = ""
+    portfolio_text: str = ""
+    objective: str = ""
+    title: str = ""
+    event_date: str = ""
+    engine: str = ""
+
+
+@forms.get("/jobs/new")
+def new() -> Response:
+    recording_id = request.args.get("recording_id", "")
+    return _form(Typed(recording_id=recording_id, engine=service().settings.engine))
+
+
+@forms.post("/jobs/new/recording")
+@access.checks_csrf
+def upload() -> BaseResponse:
+    """The recording, as a browser without scripts sends it before the rest of the form."""
+    request.max_content_length = service().upload_bytes_max + UPLOAD_OVERHEAD_BYTES
+    typed = Typed(engine=service().settings.engine)
+    try:
+        received, _ = receive_form()
+        recording = uploads.keep(service(), received, then=_record_upload)
+    except RequestEntityTooLarge:
+        message = f"the file is too large; at most {service().upload_bytes_max} bytes are accepted"
+        return _form(typed, [_of_file("upload_too_large", message)], status=413)
+    except OmnaiError as error:
+        if status_of(error) not in OF_THE_FILE:
+            raise
+        told = error.problems[0].message if isinstance(error, InputRefused) else error.message
+        return _form(typed, [_of_file(error.code, told)], status=status_of(error))
+    return redirect(url_for(".new", recording_id=recording.id), 303)
+
+
+@forms.post("/jobs/check")
+def check() -> Response:
+    """What can be said before a file is sent; the portfolio comes back as the API takes it."""
+    typed = _typed()
+    data, name = _portfolio(typed)
+    problems = _refusals(typed, data, name)
+    if problems or data is None:
+        errors = [
+            {"code": found.code, "pointer": found.where, "detail": found.message}
+            for found in problems
+        ]
+        return problem("input_refused", 422, "the form was refused", errors=errors)
+    holdings = read_portfolio(data, filename=name).holdings
+    told = {"portfolio": json.dumps(to_plain(holdings))}
+    return Response(json.dumps(told), mimetype="application/json")
+
+
+@forms.post("/jobs/new")
+@access.checks_csrf
+def create() -> BaseResponse:
+    """The form as a browser without scripts sends it, after its recording."""
+    request.max_content_length = FORM_BYTES_MAX
+    typed = _typed()
+    access.check_csrf(request.form.get(access.CSRF_FIELD))
+    try:
+        asked = _asked(typed, *_portfolio(typed), recording_id=typed.recording_id or None)
+    except InputRefused as refused:
+        return _form(typed, refused.problems, status=422)
+    owner = access.caller().owner
+    job_id = submissions.commit(service(), asked, owner=owner, then=_record_job)
+    return redirect(url_for("pages.job", job_id=job_id), 303)
+
+
+def _record_upload(within: Transaction, recording: Recording) -> None:
+    access.record("recording_uploaded", recording.id, within=within)
+
+
+def _record_job(within: Transaction, view: JobView) -> None:
+    about = {"recording_id": view.recording_id}
+    access.record("job_submitted", view.id, about, within=within)
+
+
+def _typed() -> Typed:
+    request.max_form_memory_size = FORM_BYTES_MAX
+    return Typed(**{part.name: request.form.get(part.name, "") for part in fields(Typed)})
+
+
+def _portfolio(typed: Typed) -> tuple[bytes | None, str | None]:
+    """The file, else what was pasted; nothing where there is neither."""
+    file = request.files.get("portfolio")
+    if file is not None and file.filename:
+        return file.stream.read(FILE_BYTES_MAX + 1), file.filename
+    if typed.portfolio_text.strip():
+        return typed.portfolio_text.encode("utf-8", "surrogatepass"), None
+    return None, None
+
+
+def _asked(
+    typed: Typed, data: bytes | None, name: str | None, *, recording_id: str | None
+) -> Checked:
+    return submissions.check(
+        service(),
+        sight=access.sight(),
+        recording_id=recording_id,
+        portfolio=data,
+        portfolio_name=name,
+        objective=typed.objective,
+        title=typed.title,
+        event_date=typed.event_date,
+        engine=typed.engine or None,
+    )
+
+
+def _refusals(typed: Typed, data: bytes | None, name: str | None) -> list[Problem]:
+    """Of everything but the recording, which is not there yet."""
+    try:
+        _asked(typed, data, name, recording_id=None)
+    except InputRefused as refused:
+        return [found for found in refused.problems if found.where != "/recording_id"]
+    return []
+
+
+def _of_file(code: str, message: str) -> Problem:
+    return Problem(code=code, where="/recording_id", message=message)
+
+
+def _form(typed: Typed, problems: Sequence[Problem] = (), *, status: int = 200) -> Response:
+    refused: dict[str, list[Problem]] = {}
+    for found in problems:
+        field, _, rest = found.where.removeprefix("/").partition("/")
+        field = "recording" if field == "recording_id" else field
+        shown = replace(found, where=rest.replace("/", " "))
+        refused.setdefault(field if field in FORM_FIELDS else "general", []).append(shown)
+    page = render_template(
+        "new.html",
+        here="new",
+        typed=typed,
+        recording=_recording(typed.recording_id),
+        refused=refused,
+        engines=sorted(service().engines),
+        objective_max=OBJECTIVE_CHARS_MAX,
+        title_max=TITLE_CHARS_MAX,
+        upload_max=f"{service().upload_bytes_max / 1e9:.0f} GB",
+    )
+    return make_response(page, status)
+
+
+def _recording(recording_id: str) -> Recording | None:
+    """The upload that is kept; an id that is no recording of the reader's counts as none."""
+    try:
+        return recordings.get(service().database, recording_id, owner=access.sight())
+    except RecordingUnknown:
+        return None
