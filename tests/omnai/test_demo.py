@@ -20,6 +20,9 @@ import pytest
 from omnai.services import EmbeddedServices
 from pipeline.ledger import jobs, keys, views
 from pipeline.ledger.database import connect
+from tests.processes import needs_proc
+
+pytestmark = needs_proc
 
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/sign-in\?token=\S+")
 

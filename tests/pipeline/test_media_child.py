@@ -18,6 +18,7 @@ from pipeline.media_child import ROOT, MediaChild, ask_capabilities
 from pipeline.records import MediaEnd, Probe, Unit
 from pipeline.settings import MediaLimits
 from tests.clips import AAC, H264, Clips, clips, greys, tones
+from tests.processes import needs_proc
 
 __all__ = ["clips"]
 
@@ -195,6 +196,7 @@ def test_address_space_is_limited(clips: Clips) -> None:
 
 
 @linux_only
+@needs_proc
 def test_the_limits_hold_in_the_process_itself(clips: Clips) -> None:
     with child(long_clip(clips), memory_bytes=2 * 1024**3, cpu_s=77) as media:
         next(iter(media))
@@ -210,6 +212,7 @@ def test_the_limits_hold_in_the_process_itself(clips: Clips) -> None:
 
 
 @linux_only
+@needs_proc
 def test_nothing_of_ours_reaches_its_environment(
     clips: Clips, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +231,7 @@ def test_nothing_of_ours_reaches_its_environment(
 
 
 @linux_only
+@needs_proc
 def test_it_inherits_no_open_file(clips: Clips, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("x")
@@ -242,6 +246,7 @@ def test_it_inherits_no_open_file(clips: Clips, tmp_path: Path) -> None:
 
 
 @linux_only
+@needs_proc
 def test_closing_early_leaves_no_process_and_no_descriptor(clips: Clips) -> None:
     path = long_clip(clips)
     before = sorted(Path("/proc/self/fd").iterdir())
@@ -269,6 +274,7 @@ def test_closing_ends_a_stopped_process(clips: Clips) -> None:
 
 
 @linux_only
+@needs_proc
 def test_it_leaves_when_its_parent_is_killed(clips: Clips) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"
@@ -295,6 +301,7 @@ def test_it_leaves_when_its_parent_is_killed(clips: Clips) -> None:
 
 
 @linux_only
+@needs_proc
 def test_a_loop_that_does_not_read_holds_the_decoder_back(clips: Clips) -> None:
     with child(long_clip(clips)) as media:
         events = iter(media)
@@ -325,6 +332,7 @@ def settled(pid: int) -> tuple[int, int]:
 
 
 @linux_only
+@needs_proc
 def test_memory_does_not_grow_with_the_length_of_the_recording(clips: Clips) -> None:
     """Three hours need what their first 20 minutes did, in which FFmpeg fills its pools."""
     seconds = 3 * 3600

@@ -12,8 +12,11 @@ from pipeline.engine.registry import TEST_ENGINE_VARIABLE
 from pipeline.ledger import briefs, workers
 from pipeline.ledger.workers import WorkerState
 from pipeline.records import JobState
+from tests.processes import needs_proc
 from tests.worker.conftest import Host, check, until
 from worker.enqueue import ring
+
+pytestmark = needs_proc
 
 
 def test_a_dead_queue_refuses_the_bell_at_once_and_the_job_runs_once_it_is_back(

@@ -18,8 +18,11 @@ from pipeline.ledger.epochs import EpochKey
 from pipeline.records import EndReason, JobState
 from pipeline.settings import Settings
 from tests.pipeline.ledger.factories import record_unit, rows, start
+from tests.processes import needs_proc
 from worker import reaper, slot, watchdog
 from worker.processes import is_gone
+
+pytestmark = needs_proc
 
 HERE = "here"
 

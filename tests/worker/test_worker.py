@@ -14,11 +14,14 @@ from pipeline.ledger import epochs, jobs
 from pipeline.ledger.blobs import BlobStore
 from pipeline.records import JobState
 from pipeline.settings import PhaseLimits
+from tests.processes import needs_proc
 from tests.worker.conftest import SAMPLE_SHA256, Host, check, children, opened_host, until
 from worker import station
 from worker.app import QUEUE
 from worker.enqueue import ring
 from worker.processes import is_gone
+
+pytestmark = needs_proc
 
 SAMPLE_S = 72
 """Length of the shipped sample (scripts/make_sample.py)."""

@@ -16,6 +16,7 @@ import pytest
 from pipeline.ledger.errors import FrameDamaged, FrameMissing
 from pipeline.ledger.frames import FrameStore
 from tests.pipeline.ledger.factories import make_frame
+from tests.processes import needs_proc
 
 WRITER = """
 import hashlib, itertools, sys
@@ -102,6 +103,7 @@ def test_a_damaged_file_is_told_and_mended_by_the_next_keep(root: Path) -> None:
     assert store.read(frame.sha256) == frame.jpeg
 
 
+@needs_proc
 def test_a_file_is_synced_before_it_has_its_name_and_the_folder_after(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
