@@ -248,7 +248,8 @@ def test_a_job_is_submitted_and_canceled_with_the_keyboard_alone(
     reader = Reader(browser, site.origin, viewport=DESKTOP)
     page, keyboard = reader.page, reader.page.keyboard
     page.goto("/jobs/new")
-    keyboard.type(site.key()[1])  # the field has the focus
+    expect(page.get_by_label("Key")).to_be_focused()  # a browser gives the focus after the load
+    keyboard.type(site.key()[1])
     keyboard.press("Enter")
     page.wait_for_url(f"{site.origin}/jobs/new")
     # Listens throughout: a listener of each dialog's own could come after the key.
