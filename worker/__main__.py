@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -11,9 +12,12 @@ from pipeline.errors import OmnaiError
 from pipeline.settings import Settings
 from worker import journal
 from worker.app import QUEUE, make_app
+from worker.pool import SOLO, pool_name
 from worker.startup import check_installation, check_queue
 
 REFUSED = 78
+
+log = logging.getLogger(__name__)
 
 
 def main() -> int:
@@ -26,6 +30,8 @@ def main() -> int:
     except OmnaiError as error:
         sys.stderr.write(f"{error.message}\n")
         return REFUSED
+    if pool_name() == SOLO:
+        log.warning("This host has no semaphores; the engine runs in Celery's own process.")
     threading.Thread(target=_leave_with_supervisor, name="supervisor-watch", daemon=True).start()
     app.worker_main(
         [

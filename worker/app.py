@@ -9,6 +9,7 @@ from celery import Celery  # type: ignore[import-untyped]
 
 from pipeline.errors import Problem, SettingsRefused
 from pipeline.settings import Settings
+from worker.pool import pool_name
 
 TASK = "omnai.look_for_work"
 """A fixed name: one made from the module's path would orphan bells when the module moves."""
@@ -51,7 +52,7 @@ def celery_settings() -> dict[str, Any]:
         # A lost connection to the broker must not end a run that does not need it.
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         # One slot, one process, and no bell taken in while it works (docs/decisions/0003).
-        "worker_pool": "prefork",
+        "worker_pool": pool_name(),
         "worker_concurrency": 1,
         "worker_pool_start_method": "spawn",
         "worker_prefetch_multiplier": 1,

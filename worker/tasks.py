@@ -20,6 +20,7 @@ from pipeline.settings import Settings
 from worker import journal
 from worker.app import TASK
 from worker.lifecycle import Lifecycle
+from worker.pool import SOLO, pool_name
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,9 @@ def look_for_work() -> None:
     assert _lifecycle is not None
     station = _lifecycle.station
     assert station is not None
+    if pool_name() == SOLO:  # SIGTERM is Celery's here; `tell_process` passes it on
+        station.work()
+        return
     with _lifecycle.leaving_on_sigterm(station):
         station.work()
 
@@ -54,7 +58,8 @@ def begin(**_: object) -> None:
         # Celery would swallow it, and every bell would reach a process without an engine.
         log.exception("The worker cannot begin.")
     if _lifecycle.station is None:
-        os.kill(os.getppid(), signal.SIGTERM)
+        if pool_name() != SOLO:
+            os.kill(os.getppid(), signal.SIGTERM)
         os._exit(1)
 
 
@@ -65,6 +70,8 @@ def end(**_: object) -> None:
 
 def tell_process(**_: object) -> None:
     """Celery waits for the job in progress; its process has to hear that it should not go on."""
+    if _lifecycle is not None and _lifecycle.station is not None:
+        _lifecycle.station.leave()  # the process is this one
     for process in active_children():
         if process.pid is not None:
             os.kill(process.pid, signal.SIGTERM)

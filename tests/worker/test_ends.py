@@ -7,6 +7,8 @@ import signal
 import time
 from collections.abc import Callable
 
+import pytest
+
 from omnai.services.valkey import Valkey
 from pipeline.engine.registry import TEST_ENGINE_VARIABLE
 from pipeline.ledger import briefs, workers
@@ -14,6 +16,7 @@ from pipeline.ledger.workers import WorkerState
 from pipeline.records import JobState
 from tests.processes import needs_proc
 from tests.worker.conftest import Host, check, until
+from worker import pool
 from worker.enqueue import ring
 
 pytestmark = needs_proc
@@ -55,8 +58,12 @@ def test_a_silent_queue_does_not_hold_the_caller_up(
         os.kill(pid, signal.SIGCONT)
 
 
-def test_sigterm_ends_after_the_unit_in_flight_and_leaves_the_queue_alone(host: Host) -> None:
+@pytest.mark.parametrize("variables", [{}, {pool.TEST_VARIABLE: "1"}], ids=["prefork", "solo"])
+def test_sigterm_ends_after_the_unit_in_flight_and_leaves_the_queue_alone(
+    host: Host, variables: dict[str, str]
+) -> None:
     host.pace(unit_s=0.2)
+    host.environment |= variables
     supervisor = host.start()
     first, second = host.submit(), host.submit()
     ring(host.settings)
