@@ -40,7 +40,7 @@ def test_our_own_settings_are_accepted() -> None:
         ("worker_disable_prefetch", False),
         ("worker_prefetch_multiplier", 4),
         ("worker_concurrency", 2),
-        ("worker_pool", "solo"),
+        ("worker_pool", "threads"),
         ("worker_pool_start_method", "fork"),
         ("worker_soft_shutdown_timeout", 10.0),
         ("worker_cancel_long_running_tasks_on_connection_loss", True),
