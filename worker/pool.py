@@ -23,7 +23,8 @@ def pool_name() -> str:
     if TEST_VARIABLE in os.environ:
         return SOLO
     try:
-        multiprocessing.get_context("spawn").Lock()
+        # Of this context, since a lock of the other starts a process to look after it.
+        multiprocessing.get_context("fork").Lock()
     except (OSError, ImportError):
         return SOLO
     return PREFORK
