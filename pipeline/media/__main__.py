@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -65,8 +66,12 @@ def _serve(request: MediaRequest, pipe: _Pipe) -> None:
     if request.is_probe_only:
         return
     merger = UnitMerger(source, start_s=request.start_s, longest_edge_px=request.longest_edge_px)
+    # PyAV ties a frame and its side data in a cycle. Python waits for many objects, however large,
+    # before it looks for those: with big pictures that is the whole address space.
+    gc.freeze()
     for event in merger.events():
         pipe.send(event)
+        gc.collect()
 
 
 if __name__ == "__main__":
