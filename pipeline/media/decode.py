@@ -13,6 +13,7 @@ import av
 from pipeline.clock import milliseconds
 from pipeline.media.audio import Sound
 from pipeline.media.mixdown import Mixdown
+from pipeline.media.needed import NeededPictures
 from pipeline.media.packets import corrected_packets
 from pipeline.media.remarks import RemarkBook
 from pipeline.media.video import Picture
@@ -20,6 +21,8 @@ from pipeline.media.video import Picture
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
     from av.container import InputContainer
+    from av.packet import Packet
+    from av.stream import Stream
     from av.video.stream import VideoStream
 
     from pipeline.media.scan import StreamScan
@@ -33,6 +36,10 @@ and HEVC before the pictures around it come out."""
 
 TIMES_LOOKED_AT = 48
 """Frames whose order of time stamps is checked before they are trusted."""
+
+EXACT_SKIPS = frozenset({"h264", "mpeg1video", "mpeg2video"})
+"""Codecs whose pictures say of themselves that no other picture is predicted from them. HEVC's
+"sub-layer non-reference" pictures may be the reference of a higher layer."""
 
 BACKWARD_SHARE_MAX = Fraction(1, 10)
 """With more steps back than this, `pts` holds decode order, as H.264 with B-frames in AVI does."""
@@ -64,6 +71,9 @@ class Track:
         """For how many of the next pictures something may have been lost before them."""
         self.is_out_of_memory = False
         """Whether a packet needed more memory than this process may have."""
+        self._is_damaged = found.corrupt > 0
+        self.may_skip = False
+        """Whether pictures that nobody is fed may be left undecoded; set before the first frame."""
 
     @property
     def video(self) -> VideoStream:
@@ -82,7 +92,7 @@ class Track:
             on_error=self._read_error,
         )
         base = None
-        for packet in packets:
+        for packet in self._chosen(packets):
             base = packet.time_base or base
             if packet.is_corrupt:
                 self._lost("packets_damaged", "packets are marked as damaged or lost")
@@ -101,6 +111,29 @@ class Track:
             if not frame.time_base:
                 frame.time_base = base
             yield frame
+
+    def _chosen(self, packets: Iterator[Packet[Stream]]) -> Iterator[Packet[Stream]]:
+        """Leaves out, or has the decoder leave out, what no fed picture is made from.
+
+        Only while nothing is damaged: then the next picture that can be decoded stands in for one
+        that cannot, whichever it is.
+        """
+        if not self.may_skip:
+            yield from packets
+            return
+        context: Any = self._stream.codec_context
+        is_exact = context.name in EXACT_SKIPS
+        is_skipping = False
+        is_intra_only = self._found.is_intra_only
+        needed = NeededPictures(origin=self.origin, is_intra_only=is_intra_only)
+        for marked in needed.mark(packets):
+            may_go = not marked.is_needed and not self._is_damaged
+            if may_go and is_intra_only:
+                continue
+            if is_exact and may_go is not is_skipping:
+                context.skip_frame = "NONREF" if may_go else "DEFAULT"
+                is_skipping = may_go
+            yield marked.packet
 
     def time(self, ticks: int | None, base: Any) -> Fraction | None:
         """Container seconds of a time stamp; None where there is none."""
@@ -133,6 +166,7 @@ class Track:
 
     def _lost(self, code: str, message: str) -> None:
         self._unsure = PICTURES_UNSURE
+        self._is_damaged = True
         kind = self._stream.type
         at = milliseconds(max(self._last - self.origin, Fraction(0)))
         self._remarks.note(f"{kind}_{code}", f"{kind}: {message}", start_ms=at)
@@ -159,12 +193,16 @@ class PictureTimes:
     is_by_decode_order: bool
     first: Fraction | None
     """Container time of the first decoded picture; None where none was decoded."""
+    is_interlaced: bool = False
+    """Whether a picture is made of two fields, which may be two packets."""
 
 
 def look_at_times(track: Track) -> PictureTimes:
     """Decode the first pictures and see whether their presentation times run forward."""
     times = []
+    is_interlaced = False
     for frame in track.frames():
+        is_interlaced |= bool(frame.interlaced_frame)
         times.append(
             (track.time(frame.pts, frame.time_base), track.time(frame.dts, frame.time_base))
         )
@@ -176,7 +214,9 @@ def look_at_times(track: Track) -> PictureTimes:
     chosen = [dts if is_by_decode_order or pts is None else pts for pts, dts in times]
     known = [time for time in chosen if time is not None]
     first = min(known) if known else (Fraction(0) if times else None)
-    return PictureTimes(is_by_decode_order=is_by_decode_order, first=first)
+    return PictureTimes(
+        is_by_decode_order=is_by_decode_order, first=first, is_interlaced=is_interlaced
+    )
 
 
 def pictures(

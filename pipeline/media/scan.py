@@ -28,6 +28,8 @@ class StreamScan:
     """What the packets of one stream say."""
 
     packets: int = 0
+    keys: int = 0
+    """Packets that can be decoded without another."""
     corrupt: int = 0
     key_before_start: int = 0
     """Ordinal of the last key packet decoded at or before the wanted start."""
@@ -37,6 +39,10 @@ class StreamScan:
     """From packet ordinal on, µs to add to its time stamps."""
     strays: set[int] = field(default_factory=set)
     """Ordinals whose time stamp is a lone outlier and is not believed."""
+
+    @property
+    def is_intra_only(self) -> bool:
+        return self.keys == self.packets
 
 
 @dataclass
@@ -184,6 +190,7 @@ def scan_packets(
         clock = clocks.setdefault(index, _StreamClock(scan, found))
         ordinal = found.packets
         found.packets += 1
+        found.keys += bool(packet.is_keyframe)
         found.corrupt += bool(packet.is_corrupt)
         ticks, is_shown = packet.dts, False
         if ticks is None and (kind == "audio" or packet.is_keyframe):

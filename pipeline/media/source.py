@@ -251,6 +251,7 @@ class _Opening:
         track = self._track(index, first_packet=first_packet)
         assert track is not None
         track.origin = origin
+        track.may_skip = not (times.is_by_decode_order or times.is_interlaced)
         found = pictures(
             track,
             times,
