@@ -58,6 +58,36 @@ class Decision(str, Enum):
     SPEAK = "speak"
 
 
+class NoteAction(str, Enum):
+    """What an analyst did about a finding."""
+
+    NOTE = "note"
+    """Wrote something down; decides nothing."""
+    ACCEPT = "accept"
+    REJECT = "reject"
+    DONE = "done"
+    """Carried out the verification."""
+
+
+class NoteState(str, Enum):
+    """Where a finding stands by its newest deciding note."""
+
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    DONE = "done"
+
+
+class Likeness(str, Enum):
+    """How two claims stand to each other."""
+
+    SAME = "same"
+    """Close in wording, with equal material terms."""
+    CHANGED = "changed"
+    """Close in wording, with other material terms: another figure, period or direction."""
+    OTHER = "other"
+
+
 class EvidenceKind(str, Enum):
     """How a piece of evidence ended."""
 
@@ -291,6 +321,18 @@ class EngineInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EngineClocks:
+    """Where the time of one unit went inside the engine, by the monotonic clock."""
+
+    prepare_ms: float
+    """Decoding samples and picture on the CPU."""
+    prefill_ms: float
+    generate_ms: float
+    upstream_ms: Mapping[str, float] = field(default_factory=dict)
+    """The model code's own `cost_*` figures, by its wall clock; for comparison only."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reply:
     """What the engine returned for one unit."""
 
@@ -316,6 +358,8 @@ class Reply:
     """From hand-over until the engine began."""
     inference_ms: float
     """Inside the engine."""
+    clocks: EngineClocks | None = None
+    """None for an engine that does not tell them apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,6 +418,15 @@ class Origin:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TextMark:
+    """Something a reader must know of a generated text, counted."""
+
+    code: str
+    """Stable name, for example `secret_masked`; pipeline/findings/safety.py lists them."""
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """Public text of a turn, or of a part of it, that is not a finding."""
 
@@ -385,7 +438,9 @@ class Evidence:
     """Counted from 0 within the turn."""
     kind: EvidenceKind
     text: str
+    """Without what was held back; empty where that is all of it."""
     origin: Origin
+    marks: tuple[TextMark, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -414,8 +469,41 @@ class Finding:
     is_closed: bool
     """Whether the last field ended in sentence punctuation."""
     text: str
-    """The block as the engine wrote it."""
+    """The block as the engine wrote it, without what was held back."""
     origin: Origin
+    marks: tuple[TextMark, ...] = ()
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(
+            holding_ids=self.holding_ids, evidence=self.evidence, implication=self.implication
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a finding says, without where and how surely: what likeness is judged by."""
+
+    holding_ids: tuple[str, ...]
+    evidence: str
+    implication: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingNote:
+    """One entry in the log of what people did about a finding; never changed, never removed."""
+
+    epoch: int
+    turn: int
+    block: int
+    number: int
+    """Counted from 1 within the finding."""
+    action: NoteAction
+    text: str
+    """The analyst's words; may be empty unless the action is `note`. Untrusted."""
+    author: str
+    """Who, by the label of the key that was used."""
+    at: datetime
 
 
 # --- what a run covered ------------------------------------------------------------------------
@@ -443,6 +531,8 @@ class FedUnit:
     """Level of the unit's samples; none for digital silence."""
     decision: Decision
     is_end_of_turn: bool
+    inference_ms: float | None = None
+    """Time inside the engine; none where it was not kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -516,3 +606,5 @@ class Dossier:
     """In order of epoch, turn and block."""
     end_reason: str | None = None
     """Why the job ended, where that is not its newest epoch's reason; an open set."""
+    notes: tuple[FindingNote, ...] = ()
+    """In order of epoch, turn, block and number."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.findings.grammar import ends_sentence, read_label, says_something
+from pipeline.findings.grammar import closes, says_something
+from pipeline.findings.safety import Line
 from pipeline.prompt import Label
 
 
@@ -25,20 +26,20 @@ class Fields:
     """Whether the field that came last ends a sentence."""
 
 
-def read_fields(lines: Sequence[str]) -> Fields:
+def read_fields(lines: Sequence[Line]) -> Fields:
     """Reads whole lines of one block; the first of them begins with a label."""
     parts: dict[Label, list[str]] = {}
     open_markers: dict[Label, str] = {}
     current: list[str] = []
     last = Label.HOLDINGS
     for line in lines:
-        labelled = read_label(line)
-        if labelled is None:
-            current.append(line)
+        if line.label is None:
+            if line.text:
+                current.append(line.text)
             continue
-        last = labelled.label
-        current = parts[last] = [labelled.value]
-        open_markers[last] = labelled.open_marker
+        last = line.label
+        current = parts[last] = [line.value]
+        open_markers[last] = line.open_marker
     values = {
         label: _without_marker("\n".join(part).strip(), open_markers[label])
         for label, part in parts.items()
@@ -57,7 +58,7 @@ def read_fields(lines: Sequence[str]) -> Fields:
         implication=values.get(Label.IMPLICATION, ""),
         uncertainty=values.get(Label.UNCERTAINTY, ""),
         verification=values.get(Label.VERIFY, ""),
-        is_closed=says_something(values.get(last, "")) and ends_sentence(values[last]),
+        is_closed=says_something(values.get(last, "")) and closes(values[last].split("\n")),
     )
 
 

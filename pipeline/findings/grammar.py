@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.characters import is_invisible
@@ -43,6 +44,8 @@ class LabelLine:
     """A line that begins with a label."""
 
     label: Label
+    head: str
+    """The line up to its value, as written."""
     value: str
     """What follows the colon on this line."""
     open_marker: str
@@ -55,9 +58,11 @@ def _spelled(label: Label) -> str:
     return f"(?P<{label.name}>{words})"
 
 
+_ITEM = r"(?:(?:[-+•‣◦▪▶►●○■□・·–—−]|\*(?=\s)|\(?\d{1,3}[.)]|\(?[a-z][.)])\s*)?"
+"""A list marker. Bold ones stand before or behind it: `1. **Evidence:**`, `**1. Evidence:**`."""
+
 _LABEL_LINE = re.compile(
-    r"(?:(?:[-+•‣◦▪·–—]|\*(?=\s)|\d{1,3}[.)]|\(\d{1,3}\))\s*)?"
-    r"(?P<marker>\*{1,3}|_{1,3})?\s*"
+    rf"{_ITEM}(?P<marker>\*{{1,3}}|_{{1,3}})?\s*{_ITEM}"
     f"(?:{'|'.join(map(_spelled, Label))})"
     r"\s*(?P<inner>\*{1,3}|_{1,3})?\s*[:：]",  # noqa: RUF001
     re.IGNORECASE,
@@ -66,7 +71,8 @@ _LABEL_LINE = re.compile(
 
 def read_label(line: str) -> LabelLine | None:
     """The label at the start of a cleaned line, after optional list or bold markers."""
-    line = line.strip()
+    written = line.rstrip()
+    line = written.lstrip()
     found = _LABEL_LINE.match(line[:LABEL_HEAD_CHARS])
     if found is None:
         return None
@@ -77,16 +83,27 @@ def read_label(line: str) -> LabelLine | None:
     if marker and not inner and value.startswith(marker):
         value, marker = value[len(marker) :].strip(), ""
     label = next(label for label in Label if found[label.name] is not None)
-    return LabelLine(label=label, value=value, open_marker="" if inner else marker)
+    return LabelLine(
+        label=label,
+        head=written[: len(written) - len(value)],
+        value=value,
+        open_marker="" if inner else marker,
+    )
 
 
-_SENTENCE_ENDS = ".!?…‽。！？．｡؟۔।॥"  # noqa: RUF001
-_CLOSERS = " \u00a0\"'”’»›)]}*_`」』）】"  # noqa: RUF001
+_SENTENCE_ENDS = ".!?…‽⁇⁈⁉‼。！？．｡؟۔।॥։።፧។။᠃"  # noqa: RUF001
+_CLOSERS = " \u00a0\u3000\"'”’“‘»›«‹)]}*_`」』）】〉》］｝〕"  # noqa: RUF001
 
 
 def ends_sentence(text: str) -> bool:
     """Whether sentence punctuation ends the text, before closing quotes, brackets and markers."""
     return text.rstrip(_CLOSERS)[-1:] in tuple(_SENTENCE_ENDS)
+
+
+def closes(lines: Sequence[str]) -> bool:
+    """Whether the last line ends a sentence; one of other marks, such as `---`, is passed over."""
+    said = (line for line in reversed(lines) if says_something(line) or ends_sentence(line))
+    return ends_sentence(next(said, ""))
 
 
 def says_something(text: str) -> bool:

@@ -12,7 +12,8 @@ from pipeline.records import Holding
 
 _ONE_WORD_FORMS = (
     "ab ag aps as asa bhd bv co company corp corporation cv gmbh inc incorporated kg kgaa kk "
-    "limited llc llp lp ltd ltda nv oy oyj plc pte pty sa sab sarl sas se spa srl tbk ulc"
+    "jsc limited llc llp lp ltd ltda nv ojsc oy oyj pjsc plc pte pty qpsc sa sab sarl sas se spa "
+    "srl tbk ulc"
 )
 LEGAL_SUFFIXES = (("a", "s"), ("de", "cv"), *((form,) for form in _ONE_WORD_FORMS.split()))
 """Legal forms as words, without their dots; taken off the end of a name, one after another."""
@@ -78,7 +79,7 @@ class HoldingsIndex:
 
     def find(self, text: str) -> Named:
         """Read a holdings field: supplied names first, longest first, then item by item."""
-        text = _single_spaced(text)
+        text = _single_spaced(_LIST_ITEM.sub(", ", text))
         spans = _item_spans(text)
         single = [self._fit(text[start:end]) for start, end in spans]
         fits: dict[int, tuple[int, _Fit]] = {}
@@ -235,7 +236,9 @@ def without_legal_suffix(words: _Words) -> _Words:
             end -= 1
 
 
-_SEPARATOR = re.compile(r" ?[,;，；、] ?(?:and )?| and ", re.IGNORECASE)  # noqa: RUF001
+_SEPARATOR = re.compile(r" ?[,;，；、،؛] ?(?:and )?| and ", re.IGNORECASE)  # noqa: RUF001
+_LIST_ITEM = re.compile(r"(?:^|[,;]?\n)\s*(?:[-•*▪●・]|\d{1,3}[.)])\s+")
+"""A list marker at the start of a line parts items as a comma does."""
 _BRACKETED = re.compile(r"(?P<outer>[^()（）]+?) ?[(（](?P<inner>[^()（）]+)[)）]")  # noqa: RUF001
 _WRAPPING = " \"'“”‘’«»*_`"  # noqa: RUF001
 _RUN_CHARS_MAX = 600

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeline.findings.grammar import Cleaner, ends_sentence, read_label, says_something
+from pipeline.findings.safety import BLANK, Line, LineGuard
 from pipeline.prompt import Label
 
 _OBSERVED = frozenset({Label.EVIDENCE, Label.AUDIO_EVIDENCE})
@@ -21,22 +22,24 @@ class Block:
     number: int
     """Counted from 0 within the turn."""
     is_labelled: bool
-    lines: list[str] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
     labels: set[Label] = field(default_factory=set)
     """Labels it has."""
     valued: set[Label] = field(default_factory=set)
     """Labels with a value."""
     last_label: Label | None = None
+    tail: str = ""
+    """The last that was said under the last label."""
 
-    def add(self, line: str) -> None:
+    def add(self, line: Line) -> None:
         """Append a line, and note its label or that the field it continues has a value."""
         self.lines.append(line)
-        labelled = read_label(line) if self.is_labelled else None
-        value = line
-        if labelled is not None:
-            self.last_label, value = labelled.label, labelled.value
-            self.labels.add(labelled.label)
-        if self.last_label is not None and says_something(value):
+        if line.label is not None:
+            self.last_label = line.label
+            self.labels.add(line.label)
+        if line.label is not None or says_something(line.value) or ends_sentence(line.value):
+            self.tail = line.value
+        if self.last_label is not None and says_something(line.value):
             self.valued.add(self.last_label)
 
     def is_complete(self) -> bool:
@@ -45,9 +48,7 @@ class Block:
 
     def is_closed(self) -> bool:
         """Whether it is complete and the last field received ends a sentence."""
-        return (
-            self.is_complete() and self.last_label in self.valued and ends_sentence(self.lines[-1])
-        )
+        return self.is_complete() and self.last_label in self.valued and ends_sentence(self.tail)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +77,7 @@ class TurnParser:
 
     def __init__(self) -> None:
         self._cleaner = Cleaner()
+        self._guard = LineGuard()
         self._pending: list[str] = []
         self._next_number = 0
         self._current: Block | None = None
@@ -115,17 +117,18 @@ class TurnParser:
         if not line.strip():
             if block is not None and block.is_labelled:
                 self._end_block()
-            elif block is not None and block.lines[-1]:
-                block.lines.append("")
+            elif block is not None and block.lines[-1] is not BLANK:
+                block.lines.append(BLANK)
             return
         labelled = read_label(line)
-        if block is None or (
+        begins_block = block is None or (
             labelled is not None and (not block.is_labelled or labelled.label in block.labels)
-        ):
+        )
+        if block is None or begins_block:
             self._end_block()
             block = Block(number=self.new_number(), is_labelled=labelled is not None)
             self._current = self.blocks[block.number] = block
-        block.add(line)
+        block.add(self._guard.take(line, labelled, begins_block=begins_block))
 
     def _end_block(self) -> None:
         if self._current is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,9 @@ from dataclasses import dataclass, field
 from pipeline.findings.fields import read_fields
 from pipeline.findings.holdings import HoldingsIndex
 from pipeline.findings.lookback import FrameRing, TurnFrames
+from pipeline.findings.orders import OrderFinder
 from pipeline.findings.parser import Block, Closing, Ending, TurnParser
+from pipeline.findings.safety import REPETITION, Line, kept_text, marks
 from pipeline.records import (
     Decision,
     Evidence,
@@ -21,6 +24,7 @@ from pipeline.records import (
     Interval,
     Origin,
     Reply,
+    TextMark,
 )
 
 EAGER_READS_MAX = 8
@@ -28,6 +32,16 @@ EAGER_READS_MAX = 8
 
 A block that is closed again by every line would else be written out as often as it has lines.
 """
+
+BLOCK_COPIES_MAX = 2
+"""How often one turn may tell the same block in the same words; what comes after is repetition.
+
+Twice happens where a moment comes again; a model that has lost its way goes on and on.
+"""
+
+SHORT_BLOCK_WORDS = 4
+SHORT_COPIES_MAX = 9
+"""A block of fewer words, such as `Next.` between two findings, may come so often."""
 
 UNIT_STARTS_MAX = 1024
 """Starts of units kept to find where the engine's memory begins: ten times its longest."""
@@ -65,6 +79,8 @@ class _Turn:
     frames: TurnFrames
     parser: TurnParser = field(default_factory=TurnParser)
     progress: dict[int, _Progress] = field(default_factory=dict)
+    told: dict[bytes, int] = field(default_factory=dict)
+    """How often each block was told that has ended, by a digest of its words."""
 
 
 class FindingsReader:
@@ -74,14 +90,17 @@ class FindingsReader:
     keyed by epoch, turn and block; one that comes again replaces the one before.
 
     Every line with something in it is in exactly one record once its turn is over: a finding or
-    evidence has its block's lines whole. Only where a finding was published and the lines that
-    joined its block afterwards cannot be (the turn was cut), they become evidence under a block
-    number of their own, and the finding stays as published.
+    evidence has its block's lines whole, except for what safety.py masks or holds back, which the
+    record's marks count; a block that was held back whole is evidence without text. Only where a
+    finding was published and the lines that joined its block afterwards cannot be (the turn was
+    cut), they become evidence under a block number of their own, and the finding stays as
+    published.
     """
 
     def __init__(self, *, epoch: int, holdings: Sequence[Holding], ring_capacity: int) -> None:
         self._epoch = epoch
         self._index = HoldingsIndex(holdings)
+        self._orders = OrderFinder(holdings)
         self._ring = FrameRing(ring_capacity)
         self._starts: deque[tuple[int, int]] = deque()
         self._turns = 0
@@ -174,6 +193,9 @@ class FindingsReader:
             lines, moment = progress.waiting
             progress.waiting = None
             records = self._publish(turn, block, lines, moment)
+        if not _is_told_enough(turn, block.lines):
+            digest = _digest(block.lines)
+            turn.told[digest] = turn.told.get(digest, 0) + 1
         if progress.published == len(block.lines):
             del turn.parser.blocks[block.number], turn.progress[block.number]
         return records
@@ -193,9 +215,10 @@ class FindingsReader:
 
     def _publish(self, turn: _Turn, block: Block, lines: int, moment: _Moment) -> list[Finding]:
         """The first lines of a complete block as a finding, where they name a supplied holding."""
-        fields = read_fields(block.lines[:lines])
+        told = block.lines[:lines]
+        fields = read_fields(told)
         named = self._index.find(fields.holdings)
-        if not named.holding_ids:
+        if not named.holding_ids or _is_told_enough(turn, told):
             return []
         turn.progress.setdefault(block.number, _Progress()).published = lines
         finding = Finding(
@@ -211,15 +234,29 @@ class FindingsReader:
             uncertainty=fields.uncertainty,
             verification=fields.verification,
             is_closed=fields.is_closed,
-            text="\n".join(block.lines[:lines]),
+            text=kept_text(told),
             origin=self._origin(turn, moment),
+            marks=marks(
+                told,
+                told=(
+                    fields.evidence,
+                    fields.implication,
+                    fields.uncertainty,
+                    fields.verification,
+                ),
+                figures_in=(fields.evidence, fields.implication),
+                orders=self._orders,
+            ),
         )
         return [finding]
 
     def _leftover(self, turn: _Turn, block: Block, kind: EvidenceKind) -> list[Evidence]:
         """The lines of a block that no finding has."""
         progress = turn.progress.get(block.number, _Progress())
-        text = "\n".join(block.lines[progress.published :]).rstrip()
+        lines = block.lines[progress.published :]
+        text, found = kept_text(lines), self._marks(lines)
+        if not progress.published and _is_told_enough(turn, lines):
+            text, found = "", (TextMark(code=REPETITION, count=1),)
         return [
             Evidence(
                 epoch=self._epoch,
@@ -228,8 +265,19 @@ class FindingsReader:
                 kind=kind,
                 text=text,
                 origin=self._origin(turn, self._moment(turn)),
+                marks=found,
             )
         ]
+
+    def _marks(self, lines: Sequence[Line]) -> tuple[TextMark, ...]:
+        """What a reader must know of lines that are no finding: every value of them counts."""
+        values: list[list[str]] = [[]]
+        for line in lines:
+            if line.label is not None:
+                values.append([])
+            values[-1].append(line.value)
+        told = ["\n".join(value) for value in values]
+        return marks(lines, told=told, figures_in=told, orders=self._orders)
 
     # --- where from
 
@@ -264,6 +312,18 @@ class FindingsReader:
                 break
             start_ms = kept_start_ms
         return start_ms
+
+
+def _is_told_enough(turn: _Turn, lines: Sequence[Line]) -> bool:
+    """Whether the turn has told a block of these words as often as it may."""
+    is_short = sum(len(line.text.split()) for line in lines) < SHORT_BLOCK_WORDS
+    copies_max = SHORT_COPIES_MAX if is_short else BLOCK_COPIES_MAX
+    return turn.told.get(_digest(lines), 0) >= copies_max
+
+
+def _digest(lines: Sequence[Line]) -> bytes:
+    words = " ".join(" ".join(line.text.casefold().split()) for line in lines if line.text)
+    return hashlib.blake2b(words.encode(), digest_size=16).digest()
 
 
 def _cited(frame: Frame) -> FrameRecord:

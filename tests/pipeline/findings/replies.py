@@ -117,13 +117,17 @@ class Epoch:
 
 
 def told(records: Sequence[Record]) -> list[tuple[object, ...]]:
-    """What kind each record is and what it says, without where from."""
+    """What kind each record is, what it says and how it is marked, without where from."""
     return [
-        ("finding", record.block, record.holding_ids, record.is_closed, record.text)
+        ("finding", record.block, record.claim, record.is_closed, record.text, record.marks)
         if isinstance(record, Finding)
-        else (record.kind.value, record.block, record.text)
+        else (record.kind.value, record.block, record.text, record.marks)
         for record in records
     ]
+
+
+def marks_of(record: Record) -> dict[str, int]:
+    return {mark.code: mark.count for mark in record.marks}
 
 
 def spoken(parts: Sequence[str], *, ends: bool = True) -> dict[tuple[int, int], Record]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from types import FrameType
 
 import pytest
@@ -10,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.findings.grammar import Cleaner
-from pipeline.records import Evidence, EvidenceKind, Finding, FrameRecord, Interval
+from pipeline.findings.safety import PROMPT_ECHO, REPETITION
+from pipeline.records import Finding, FrameRecord, Interval
 from tests.pipeline.findings.replies import Epoch, Record, frame_at, spoken, told
-from tests.pipeline.findings.turns import FIVE, OTHER, TURNS, E, F, Turn
+from tests.pipeline.findings.turns import FIVE, OTHER, E, F
+
+HELD = (PROMPT_ECHO, REPETITION)
 
 GRAINS = st.sampled_from(
     [
@@ -47,35 +52,32 @@ def content(record: Record) -> F | E:
     return E(record.text)
 
 
+def words(lines: list[str]) -> list[str]:
+    return re.findall(r"\w+", "\n".join(lines))
+
+
 def in_order(records: dict[tuple[int, int], Record]) -> list[Record]:
     return [records[key] for key in sorted(records)]
 
 
-@pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in TURNS])
-def test_a_turn_that_ends_says_this(turn: Turn) -> None:
-    records = in_order(spoken([turn.text]))
-    assert tuple(map(content, records)) == turn.ended
-    evidence = [record for record in records if isinstance(record, Evidence)]
-    assert all(record.kind is EvidenceKind.TURN for record in evidence)
-
-
-@pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in TURNS])
-def test_a_turn_that_is_cut_says_this(turn: Turn) -> None:
-    records = in_order(spoken([turn.text], ends=False))
-    assert tuple(map(content, records)) == turn.cut
-    evidence = [record for record in records if isinstance(record, Evidence)]
-    assert all(record.kind is EvidenceKind.CUT for record in evidence)
-
-
-@pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in TURNS])
-@pytest.mark.parametrize("ends", [True, False])
-def test_a_turn_in_single_characters_says_the_same(turn: Turn, ends: bool) -> None:
-    letters = in_order(spoken(list(turn.text), ends=ends))
-    assert told(letters) == told(in_order(spoken([turn.text], ends=ends)))
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{FIVE}\n---\n{OTHER}\n***\n", [F(("ACM",)), F(("TSL",))]),
+        ("**1. " + FIVE.replace(":", ":**").replace("\n", "\n**2. ") + "\n", [F(("ACM",))]),
+        (FIVE.replace("Acme Corp", "\n- Acme Corp\n- Tesla, Inc.") + "\n", [F(("ACM", "TSL"))]),
+        (FIVE.replace("the filing.", "„the filing.“") + "\n", [F(("ACM",))]),
+        (FIVE.replace("the filing.", "the U.S.\nfiling.") + "\n", [F(("ACM",))]),
+        (FIVE[:-1] + "\n", [E(FIVE[:-1])]),
+        (FIVE.replace("the filing.", "page 3."), [E(FIVE.replace("the filing.", "page 3."))]),
+    ],
+)
+def test_a_turn_that_is_cut_says_this(text: str, said: list[F | E]) -> None:
+    assert [content(record) for record in in_order(spoken([text], ends=False))] == said
 
 
 @given(TEXTS, st.data(), st.booleans())
-@settings(max_examples=400)
+@settings(max_examples=250)
 def test_any_split_of_any_text_says_the_same(text: str, data: st.DataObject, ends: bool) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -84,12 +86,15 @@ def test_any_split_of_any_text_says_the_same(text: str, data: st.DataObject, end
 
 
 @given(TEXTS, st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_nothing_said_is_lost_and_nothing_is_told_twice(text: str, ends: bool) -> None:
     lines = [line.strip() for line in Cleaner().clean(text).split("\n") if line.strip()]
     records = spoken([text], ends=ends).values()
     kept = [line.strip() for record in records for line in record.text.split("\n") if line.strip()]
-    assert sorted(kept) == sorted(lines)
+    if any(mark.code in HELD for record in records for mark in record.marks):
+        assert not Counter(words(kept)) - Counter(words(lines))
+    else:
+        assert sorted(kept) == sorted(lines)
 
 
 def test_a_finding_has_its_fields() -> None:
@@ -162,22 +167,22 @@ def test_nothing_of_an_incomplete_turn_is_told_before_its_end() -> None:
 def test_a_block_closed_by_every_line_is_told_a_bounded_number_of_times() -> None:
     epoch = Epoch()
     updates = len(epoch.say(FIVE + "\n"))
-    for _ in range(100):
-        updates += len(epoch.say("Ask again.\n"))
+    for number in range(100):
+        updates += len(epoch.say(f"Ask {number} firms.\n"))
     assert updates <= 10
     [last] = epoch.say("\n")
-    assert last.text == FIVE + "\nAsk again." * 100
+    assert last.text == FIVE + "".join(f"\nAsk {number} firms." for number in range(100))
     assert last.origin.last_sequence == 100
 
 
 def test_the_last_closing_before_a_cut_counts_though_it_was_not_told_yet() -> None:
     epoch = Epoch()
     epoch.say(FIVE + "\n")
-    for _ in range(20):
-        epoch.say("Ask again.\n")
+    for number in range(20):
+        epoch.say(f"Ask {number} firms.\n")
     epoch.say("And")
     finding, rest = epoch.cut()
-    assert finding.text == FIVE + "\nAsk again." * 20
+    assert finding.text == FIVE + "".join(f"\nAsk {number} firms." for number in range(20))
     assert finding.origin.last_sequence == 20
     assert content(rest) == E("And")
     assert rest.block == 1
@@ -366,7 +371,7 @@ def calls_for(parts: list[str]) -> int:
 )
 @pytest.mark.parametrize("head", ["", FIVE + "\n", FIVE + "\nHoldings: "])
 def test_twice_the_text_takes_twice_the_work(head: str, grain: str) -> None:
-    once, twice = calls_for([head, *[grain] * 300]), calls_for([head, *[grain] * 600])
+    once, twice = calls_for([head, *[grain] * 120]), calls_for([head, *[grain] * 240])
     assert twice < 2.3 * once + 2000
 
 
