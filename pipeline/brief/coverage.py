@@ -15,7 +15,7 @@ from pipeline.brief.document import (
     SourceEnd,
 )
 from pipeline.brief.figures import share
-from pipeline.brief.spans import Pair, clip, listing, merge, subtract, total_ms
+from pipeline.brief.spans import Pair, clip, listing, merge, spans_of, subtract, total_ms
 from pipeline.clock import samples_to_milliseconds
 from pipeline.records import Dossier, FedUnit, Remark
 
@@ -85,7 +85,7 @@ def measure(dossier: Dossier, units: Sequence[FedUnit], division: Division) -> C
             label=wording.COVERAGE_LABELS[code],
             duration_ms=None if is_unknown else duration_ms,
             share_pct=None if is_unknown else share(duration_ms, base_ms),
-            spans=listing(pairs),
+            spans=listing(spans_of(pairs)),
         )
 
     def lines(codes: tuple[str, ...], kind: Callable[[FedUnit], str]) -> tuple[CoverageLine, ...]:

@@ -7,8 +7,9 @@ from decimal import Decimal
 from enum import Enum
 
 from pipeline.brief.figures import clock, span_text
+from pipeline.records import NoteAction, NoteState
 
-SCHEMA = "omnai.brief/1"
+SCHEMA = "omnai.brief/2"
 """Name and version of the JSON form; a change that readers must know raises the number."""
 
 
@@ -28,6 +29,22 @@ class EndBasis(str, Enum):
     PACKETS = "packets"
     """Estimated from packet time stamps or from what was decoded past them."""
     UNKNOWN = "unknown"
+
+
+class ComparisonBasis(str, Enum):
+    """What the changes are counted against."""
+
+    PREVIOUS_BRIEF = "previous_brief"
+    JOB = "job"
+
+
+class ChangeKind(str, Enum):
+    """How a finding stands to the brief that it is compared with."""
+
+    NEW = "new"
+    GONE = "gone"
+    CHANGED = "changed"
+    """Close in wording, with another figure, period or direction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,11 +189,28 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A remark on the quality of one finding, in fixed text and the names it concerns."""
+    """A remark on the quality of one text, in fixed text and the names it concerns."""
 
     code: str
     text: str
     names: tuple[str, ...]
+    count: int | None
+    """How many places it concerns; none where that is not counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoteEntry:
+    """What a person did about a finding."""
+
+    key: str
+    """The occurrence it was written on, `epoch.turn.block`."""
+    number: int
+    """Counted from 1 within that occurrence."""
+    action: NoteAction
+    text: str
+    author: str
+    at: str
+    """RFC 3339, UTC."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +219,8 @@ class FindingEntry:
 
     ref: str
     """`F1`, `F2` … in the brief's order."""
+    key: str
+    """`epoch.turn.block`: names it for good, whatever the order."""
     holdings: tuple[HoldingRef, ...]
     """Largest absolute weight first."""
     is_audio_evidence: bool
@@ -193,9 +229,14 @@ class FindingEntry:
     uncertainty: str
     verification: str
     text: str
-    """The block as the engine wrote it."""
+    """The block as the engine wrote it, without what was held back."""
     marks: tuple[Mark, ...]
     source: Source
+    repeats: tuple[Source, ...]
+    """Where the same was said again, in order of time."""
+    state: NoteState
+    notes: tuple[NoteEntry, ...]
+    """Of all its occurrences, oldest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +247,19 @@ class EvidenceEntry:
     """`E1`, `E2` … in order of source time."""
     is_cut: bool
     text: str
+    """Empty where all of it was held back."""
+    marks: tuple[Mark, ...]
     source: Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class BottomLine:
+    """The findings to read first."""
+
+    text: str
+    """How they were chosen, or that there are none and what that means."""
+    findings: tuple[str, ...]
+    """Refs, at most five."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +284,102 @@ class Exposure:
     """Of the source's span; none where its end is not known."""
     looked_for_in: Spans
     caution: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelineBand:
+    """Where one thing holds in the recording."""
+
+    code: str
+    label: str
+    spans: tuple[Span, ...]
+    joined: int
+    """Breaks between stretches that are left out, the shortest ones, to bound the list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelineEpoch:
+    """The source seconds that belong to one epoch."""
+
+    number: int
+    spans: tuple[Span, ...]
+    joined: int
+    """As in a band."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelineMark:
+    """When a finding was said, each time."""
+
+    ref: str
+    at: Moment
+    end: Moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """The whole recording at a glance."""
+
+    end: Moment | None
+    """Where the drawing ends: the source's end, else the last time known; none without any."""
+    bands: tuple[TimelineBand, ...]
+    epochs: tuple[TimelineEpoch, ...]
+    marks: tuple[TimelineMark, ...]
+    """In order of time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldingName:
+    """A holding of either brief, by what it was called there."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierText:
+    """What the brief compared with said."""
+
+    observed: str
+    implication: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One finding that is new, gone or changed."""
+
+    kind: ChangeKind
+    holding_ids: tuple[str, ...]
+    now_ref: str | None
+    """Its ref in this brief; none where it is gone."""
+    before_ref: str | None
+    """Its ref in the brief compared with; none where it is new."""
+    before: EarlierText | None
+    """None where it is new."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldingChanges:
+    """The changes of the findings that name exactly these holdings."""
+
+    holdings: tuple[HoldingName, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What differs from another brief."""
+
+    basis: ComparisonBasis
+    title: str
+    """What the other brief calls its recording."""
+    job_id: str
+    revision: int
+    sha256: str
+    """Of the other brief's canonical JSON."""
+    unchanged: int
+    groups: tuple[HoldingChanges, ...]
+    """Largest absolute weight first; holdings of the other portfolio alone come last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,6 +462,8 @@ class EpochEntry:
     drain_units: int
     listened: int
     spoke: int
+    inference_ms: int | None
+    """Time inside the engine, for all its units; none where it was not kept for all."""
     is_audio_consumed: bool | None
     is_utterance_open: bool | None
     media: MediaTotals | None
@@ -352,10 +503,14 @@ class Provenance:
     options: tuple[Setting, ...]
     container: Container | None
     epochs: tuple[EpochEntry, ...]
+    inference_ms: int | None
+    """Time inside the engine, in all epochs; none where it is not known of all."""
     findings_superseded: int
     """Left out: their second was completed again by a newer epoch."""
     evidence_superseded: int
     """Left out for the same reason."""
+    notes_superseded: int
+    """Left out with the findings they were written on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,9 +520,12 @@ class Brief:
     schema: str
     header: Header
     status: Status
-    findings: tuple[FindingEntry, ...]
+    bottom_line: BottomLine
     exposure: Exposure
-    evidence: tuple[EvidenceEntry, ...]
+    findings: tuple[FindingEntry, ...]
+    timeline: Timeline
     coverage: Coverage
+    changes: tuple[Comparison, ...]
     method: tuple[str, ...]
+    evidence: tuple[EvidenceEntry, ...]
     provenance: Provenance

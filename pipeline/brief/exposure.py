@@ -7,7 +7,7 @@ from pipeline.brief.coverage import Division
 from pipeline.brief.document import Exposure, ExposureLine, FindingEntry, Moment
 from pipeline.brief.figures import share
 from pipeline.brief.selection import holding_refs
-from pipeline.brief.spans import listing, total_ms
+from pipeline.brief.spans import listing, spans_of, total_ms
 from pipeline.records import Holding
 
 
@@ -32,7 +32,7 @@ def expose(
         without_findings=tuple(line for line in lines if not line.findings),
         looked_for_ms=looked_for_ms,
         looked_for_share_pct=share(looked_for_ms, division.base_ms),
-        looked_for_in=listing(division.fed),
+        looked_for_in=listing(spans_of(division.fed)),
         caution=wording.NO_FINDING,
     )
 

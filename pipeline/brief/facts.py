@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from pipeline.brief import wording
 from pipeline.brief.document import Brief, EpochEntry, HoldingRef, RemarkLine, Setting
-from pipeline.brief.figures import clock, count, seconds
+from pipeline.brief.figures import clock, count, seconds, utc_text
 
 Facts = list[tuple[str, str]]
+
+RECORDING_HASH = "Recording SHA-256"
+PORTFOLIO_HASH = "Portfolio SHA-256"
+HASHES = frozenset({RECORDING_HASH, PORTFOLIO_HASH})
+"""Facts whose value is a digest."""
+
+_GPU_DEVICES = ("cuda", "nvidia")
 
 
 def symbol(holding: HoldingRef) -> str:
@@ -28,6 +35,22 @@ def remark_facts(remark: RemarkLine) -> str:
     return ", ".join(part for part in (times, where, epochs) if part)
 
 
+def header_facts(brief: Brief) -> Facts:
+    header, provenance = brief.header, brief.provenance
+    return [
+        ("Event date", header.event_date or "not given"),
+        ("Recording", f"{header.filename}, {header.recording_size_bytes:,} bytes"),
+        ("Duration", wording.duration(header.duration)),
+        (RECORDING_HASH, header.recording_sha256),
+        ("Portfolio", count(header.holding_count, "holding", "holdings")),
+        (PORTFOLIO_HASH, header.portfolio_sha256),
+        ("Engine", ", ".join(header.engines)),
+        ("Epochs", f"{header.epoch_count:,}"),
+        ("Submitted", utc_text(provenance.created_at)),
+        ("Ended", utc_text(provenance.ended_at) if provenance.ended_at else "not recorded"),
+    ]
+
+
 def provenance_facts(brief: Brief) -> Facts:
     provenance, header = brief.provenance, brief.header
     container = provenance.container
@@ -38,9 +61,12 @@ def provenance_facts(brief: Brief) -> Facts:
         ("Ended", provenance.ended_at or "not recorded"),
         ("Release", provenance.release),
         ("Form of the document", brief.schema),
-        ("Recording SHA-256", header.recording_sha256),
-        ("Portfolio SHA-256", header.portfolio_sha256),
+        (RECORDING_HASH, header.recording_sha256),
+        (PORTFOLIO_HASH, header.portfolio_sha256),
     ]
+    if provenance.epochs:
+        are_gpu = all(_is_gpu(epoch) for epoch in provenance.epochs)
+        facts.append((_engine_time(is_gpu=are_gpu), _seconds(provenance.inference_ms)))
     if container:
         facts += [
             ("Container", container.format),
@@ -50,7 +76,9 @@ def provenance_facts(brief: Brief) -> Facts:
         ]
     if provenance.findings_superseded or provenance.evidence_superseded:
         left_out = wording.superseded(
-            provenance.findings_superseded, provenance.evidence_superseded
+            provenance.findings_superseded,
+            provenance.evidence_superseded,
+            provenance.notes_superseded,
         )
         facts.append(("Left out", left_out))
     return facts
@@ -63,7 +91,8 @@ def epoch_facts(epoch: EpochEntry) -> Facts:
         ("Prompt SHA-256", epoch.prompt_sha256),
         ("From", epoch.started_at),
         ("To", epoch.ended_at or "not ended"),
-        ("Wall time", "unknown" if epoch.wall_ms is None else f"{seconds(epoch.wall_ms)} s"),
+        ("Wall time", _seconds(epoch.wall_ms)),
+        (_engine_time(is_gpu=_is_gpu(epoch)), _seconds(epoch.inference_ms)),
         ("Ended with", epoch.end_reason or "nothing recorded"),
         ("Detail as recorded", epoch.end_detail or ""),
         (
@@ -87,6 +116,18 @@ def epoch_facts(epoch: EpochEntry) -> Facts:
             ("Pictures", f"{totals.own_frames:,} own, {totals.held_frames:,} held"),
         ]
     return [(name, value) for name, value in facts if value]
+
+
+def _is_gpu(epoch: EpochEntry) -> bool:
+    return epoch.device.casefold().startswith(_GPU_DEVICES)
+
+
+def _engine_time(*, is_gpu: bool) -> str:
+    return "GPU seconds" if is_gpu else "Engine seconds"
+
+
+def _seconds(ms: int | None) -> str:
+    return "not recorded" if ms is None else f"{seconds(ms)} s"
 
 
 def _time(ms: int | None) -> str:

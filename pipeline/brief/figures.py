@@ -51,6 +51,11 @@ def utc(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def utc_text(stored: str) -> str:
+    """What `utc` wrote, as people read it and to the second: `2026-03-05 01:00:13 UTC`."""
+    return f"{stored[:10]} {stored[11:19]} UTC"
+
+
 def wall_ms(start: datetime, end: datetime) -> int:
     return (end - start) // timedelta(milliseconds=1)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from decimal import Decimal
+from fractions import Fraction
 
 from pipeline.brief.document import (
     Container,
@@ -29,6 +30,10 @@ def trace(
     for unit in dossier.units:
         units[unit.epoch].append(unit)
     options = dossier.request.options
+    epochs = tuple(
+        _epoch(epoch, units[epoch.number], ownership)
+        for epoch in sorted(dossier.epochs, key=lambda epoch: epoch.number)
+    )
     return Provenance(
         job_id=dossier.job_id,
         release=release,
@@ -39,12 +44,11 @@ def trace(
             for option in fields(options)
         ),
         container=_container(dossier.recording.probe),
-        epochs=tuple(
-            _epoch(epoch, units[epoch.number], ownership)
-            for epoch in sorted(dossier.epochs, key=lambda epoch: epoch.number)
-        ),
+        epochs=epochs,
+        inference_ms=_total(epoch.inference_ms for epoch in epochs),
         findings_superseded=selection.findings_superseded,
         evidence_superseded=selection.evidence_superseded,
+        notes_superseded=selection.notes_superseded,
     )
 
 
@@ -70,10 +74,21 @@ def _epoch(epoch: EpochRecord, units: list[FedUnit], ownership: Ownership) -> Ep
         drain_units=drain_units,
         listened=len(units) - spoke,
         spoke=spoke,
+        inference_ms=_total(unit.inference_ms for unit in units),
         is_audio_consumed=end.is_audio_consumed if end else None,
         is_utterance_open=end.is_utterance_open if end else None,
         media=_totals(epoch.media_end) if epoch.media_end else None,
     )
+
+
+def _total(times_ms: Iterable[float | None]) -> int | None:
+    """To the millisecond; none where one of them is not known."""
+    total = Fraction(0)
+    for ms in times_ms:
+        if ms is None:
+            return None
+        total += Fraction(ms)
+    return round(total)
 
 
 def _totals(end: MediaEnd) -> MediaTotals:

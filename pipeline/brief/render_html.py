@@ -10,9 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from pipeline.brief import facts, figures, wording
-from pipeline.brief.document import Brief
+from pipeline.brief.document import Brief, FindingEntry
 from pipeline.brief.links import player
 from pipeline.brief.render_json import sha256
+from pipeline.brief.timeline_svg import to_svg
 from pipeline.brief.visible import visible
 
 FRAMES_SHOWN_MAX = 3
@@ -21,6 +22,9 @@ FRAMES_SHOWN_MAX = 3
 
 Picture = Callable[[str], str]
 """The address of the frame with this SHA-256."""
+
+Tools = Callable[[FindingEntry], Markup]
+"""What a page adds to a finding."""
 
 
 def to_html(
@@ -35,16 +39,28 @@ def to_html(
     return _environment().get_template("brief.html").render(brief=brief, body=body)
 
 
-def to_html_body(brief: Brief, *, recording_href: str | None, picture: Picture) -> Markup:
-    """What stands in the document's body, for a page that brings its own head and style."""
+def to_html_body(
+    brief: Brief,
+    *,
+    recording_href: str | None,
+    picture: Picture,
+    tools: Tools = lambda finding: Markup(),
+) -> Markup:
+    """What stands in the document's body, for a page that brings its own head and style.
+
+    `tools` are put at the end of each finding.
+    """
     written = (
         _environment()
         .get_template("brief_body.html")
         .render(
             brief=brief,
             brief_sha256=sha256(brief),
+            entries={finding.ref: finding for finding in brief.findings},
+            drawing=to_svg(brief.timeline),
             plays=player(brief, recording_href),
             picture=picture,
+            tools=tools,
             frames_shown_max=FRAMES_SHOWN_MAX,
         )
     )
@@ -62,6 +78,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["visible"] = visible
     environment.globals.update(facts=facts, figures=figures, wording=wording)
     return environment
 

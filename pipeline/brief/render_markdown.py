@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from pipeline.brief import facts, wording
 from pipeline.brief.document import (
     Brief,
+    Change,
+    Comparison,
     Coverage,
     CoverageLine,
     EpochEntry,
-    EvidenceEntry,
     Exposure,
     ExposureLine,
     FindingEntry,
-    HoldingRef,
+    Moment,
     Provenance,
     RemarkLine,
-    Setting,
-    Source,
     Status,
+    Timeline,
 )
 from pipeline.brief.figures import percent, seconds, share_text
-from pipeline.brief.links import Player, player, safe_href
-from pipeline.brief.markdown_text import inline, lines
+from pipeline.brief.links import player
+from pipeline.brief.markdown_blocks import (
+    bullets,
+    heading,
+    paragraphs,
+    quote,
+    settings,
+    table,
+)
+from pipeline.brief.markdown_findings import FrameHref, evidence, finding, holdings
+from pipeline.brief.markdown_text import inline
 from pipeline.brief.render_json import sha256
-
-FrameHref = Callable[[str], str]
 
 
 def to_markdown(brief: Brief, *, recording_href: str | None, frame_href: FrameHref | None) -> str:
@@ -35,120 +40,76 @@ def to_markdown(brief: Brief, *, recording_href: str | None, frame_href: FrameHr
     parts = [
         _header(brief),
         _status(brief.status),
-        _heading("findings"),
-        *(_finding(finding, plays, frame_href) for finding in brief.findings),
-        *([] if brief.findings else [wording.NO_FINDINGS]),
+        _bottom_line(brief),
         _exposure(brief.exposure),
-        _heading("evidence"),
-        *(_evidence(evidence, plays) for evidence in brief.evidence),
-        *([] if brief.evidence else [wording.NO_EVIDENCE]),
+        heading("findings"),
+        *(finding(entry, plays, frame_href) for entry in brief.findings),
+        *([] if brief.findings else [wording.NO_FINDINGS, wording.NO_FINDING]),
+        _timeline(brief),
         _coverage(brief.coverage),
-        _heading("method"),
-        _bullets(brief.method),
+        _changes(brief),
+        heading("method"),
+        bullets(brief.method),
+        heading("evidence"),
+        *(evidence(entry, plays) for entry in brief.evidence),
+        *([] if brief.evidence else [wording.NO_EVIDENCE]),
         _provenance(brief),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _heading(section: str) -> str:
-    return f"## {wording.SECTIONS[section]}"
-
-
-def _bullets(items: Iterable[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    ruled = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in ruled)
-
-
-def _text(text: str) -> str:
-    return "\\\n".join(lines(text))
-
-
-def _quote(text: str) -> str:
-    return "\n".join(f"> {line}" for line in _text(text).split("\n"))
+    return paragraphs(parts) + "\n"
 
 
 def _header(brief: Brief) -> str:
     header = brief.header
     rows = [
-        f"Objective: {inline(header.objective)}",
-        f"Event date: {header.event_date or 'not given'}",
-        f"Recording: {inline(header.filename)}, {header.recording_size_bytes:,} bytes",
-        f"Duration: {wording.duration(header.duration)}",
-        f"Recording SHA-256: `{inline(header.recording_sha256)}`",
-        f"Portfolio: {header.holding_count:,} holdings, "
-        f"SHA-256 `{inline(header.portfolio_sha256)}`",
-        f"Engine: {inline(', '.join(header.engines))}",
-        f"Epochs: {header.epoch_count:,}",
-        f"Brief SHA-256: `{sha256(brief)}`",
+        ("Objective", inline(header.objective)),
+        *(
+            (name, f"`{inline(value)}`" if name in facts.HASHES else inline(value))
+            for name, value in facts.header_facts(brief)
+        ),
+        ("Brief SHA-256", f"`{sha256(brief)}`"),
     ]
-    banner = f"> **{header.banner}**\n\n" if header.banner else ""
-    return f"# {inline(header.name)}\n\n{banner}{_bullets(rows)}"
+    banner = f"> **{header.banner}**" if header.banner else ""
+    listed = bullets(f"{name}: {value}" for name, value in rows)
+    return paragraphs([f"# {inline(header.name)}", banner, listed])
 
 
 def _status(status: Status) -> str:
     missing = [f"{item.span.text}: {inline(item.text)}" for item in status.missing]
     if status.missing_omitted:
         missing.append(f"and {status.missing_omitted:,} more")
-    parts = [
-        f"{_heading('status')}\n\n**{inline(status.headline)}**",
-        " ".join(inline(sentence) for sentence in status.sentences),
-        f"As recorded: {inline(status.end_detail)}" if status.end_detail else "",
-        f"{wording.MISSING}:\n\n{_bullets(missing)}" if missing else "",
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _holding(holding: HoldingRef) -> str:
-    return f"{inline(holding.name)} ({percent(holding.weight_pct)})"
-
-
-def _finding(finding: FindingEntry, plays: Player, frame_href: FrameHref | None) -> str:
-    heard = f" ({wording.HEARD.lower()})" if finding.is_audio_evidence else ""
-    fields = (
-        (wording.LABELS["observed"] + heard, finding.observed),
-        (wording.LABELS["implication"], finding.implication),
-        (wording.LABELS["uncertainty"], finding.uncertainty),
-        (wording.LABELS["verification"], finding.verification),
+    return paragraphs(
+        [
+            heading("status"),
+            f"**{inline(status.headline)}**",
+            " ".join(inline(sentence) for sentence in status.sentences),
+            f"As recorded: {inline(status.end_detail)}" if status.end_detail else "",
+            f"{wording.MISSING}:\n\n{bullets(missing)}" if missing else "",
+        ]
     )
-    marks = [
-        f"{mark.text} {', '.join(inline(name) for name in mark.names)}".strip()
-        for mark in finding.marks
-    ]
-    parts = [
-        f"### {finding.ref} · {', '.join(_holding(holding) for holding in finding.holdings)}",
-        *(f"**{label}:** {_text(value)}" for label, value in fields),
-        _source(finding.source, plays),
-        _frames(finding.source, frame_href),
-        _bullets(marks),
-    ]
-    return "\n\n".join(part for part in parts if part)
 
 
-def _source(source: Source, plays: Player) -> str:
-    link = plays.link(source)
-    play = f"[Play {source.play.text}]({link})" if link else f"`#{plays.fragment(source)}`"
-    return f"Evidence {source.interval.text} · {play} · {wording.remembered(source)}"
-
-
-def _frames(source: Source, frame_href: FrameHref | None) -> str:
-    return "\n".join(
-        f"![{wording.frame_alt(frame.at.text)}]({safe_href(frame_href(frame.sha256))})"
-        if frame_href
-        else f"{wording.frame_alt(frame.at.text)} (`{inline(frame.sha256)}`)"
-        for frame in source.frames
+def _bottom_line(brief: Brief) -> str:
+    entries = {entry.ref: entry for entry in brief.findings}
+    first = (entries[ref] for ref in brief.bottom_line.findings)
+    return paragraphs(
+        [
+            heading("bottom-line"),
+            brief.bottom_line.text,
+            bullets(
+                f"{entry.ref} · {holdings(entry.holdings)}: {inline(entry.observed)} "
+                f"{wording.LABELS['implication']}: {inline(entry.implication)}"
+                for entry in first
+            ),
+        ]
     )
 
 
 def _exposure(exposure: Exposure) -> str:
-    parts = [_heading("exposure")]
+    parts = [heading("exposure")]
     if exposure.with_findings:
         parts.append(f"### {wording.WITH_FINDING}")
         parts.append(
-            _table(
+            table(
                 ("Holding", "Weight", "Findings", "First moment"),
                 (
                     (*_named(line), ", ".join(line.findings), line.first.text if line.first else "")
@@ -160,7 +121,7 @@ def _exposure(exposure: Exposure) -> str:
     if exposure.without_findings:
         parts.append(f"{exposure.caution} {wording.looked_for(exposure)}")
         parts.append(
-            _table(("Holding", "Weight"), (_named(line) for line in exposure.without_findings))
+            table(("Holding", "Weight"), (_named(line) for line in exposure.without_findings))
         )
     else:
         parts.append(wording.ALL_FOUND)
@@ -172,22 +133,41 @@ def _named(line: ExposureLine) -> tuple[str, str]:
     return f"{inline(line.holding.name)}{symbol}", percent(line.holding.weight_pct)
 
 
-def _evidence(evidence: EvidenceEntry, plays: Player) -> str:
-    cut = f" · {wording.CUT}" if evidence.is_cut else ""
-    source = _source(evidence.source, plays)
-    return f"### {evidence.ref}{cut}\n\n{_quote(evidence.text)}\n\n{source}"
+def _timeline(brief: Brief) -> str:
+    timeline = brief.timeline
+    if timeline.end is None:
+        return paragraphs([heading("timeline"), wording.NO_TIMELINE])
+    rows = [
+        *((band.label, wording.band_text(band)) for band in timeline.bands),
+        *((f"Epoch {epoch.number}", wording.band_text(epoch)) for epoch in timeline.epochs),
+    ]
+    return paragraphs(
+        [
+            heading("timeline"),
+            wording.END_UNKNOWN if brief.coverage.source_end.at is None else "",
+            table((f"{Moment(ms=0).text}–{timeline.end.text}", "Where"), rows),
+            _moments(timeline),
+        ]
+    )
+
+
+def _moments(timeline: Timeline) -> str:
+    if not timeline.marks:
+        return ""
+    listed = ", ".join(f"{mark.at.text} {mark.ref}" for mark in timeline.marks)
+    return f"{wording.MOMENTS}: {listed}"
 
 
 def _coverage(coverage: Coverage) -> str:
     groups = (("time", coverage.time), ("picture", coverage.picture), ("sound", coverage.sound))
-    parts = [_heading("coverage"), coverage.base]
+    parts = [heading("coverage"), coverage.base]
     for name, group in groups:
         rows = (_coverage_row(line) for line in group)
-        parts.append(_table((wording.COVERAGE_GROUPS[name], "Seconds", "Share", "Where"), rows))
+        parts.append(table((wording.COVERAGE_GROUPS[name], "Seconds", "Share", "Where"), rows))
     parts.append(wording.filled(coverage))
     if coverage.remarks:
         parts.append(f"### {wording.REMARKS}")
-        parts.append(_bullets(_remark(remark) for remark in coverage.remarks))
+        parts.append(bullets(_remark(remark) for remark in coverage.remarks))
     return "\n\n".join(parts)
 
 
@@ -200,32 +180,74 @@ def _remark(remark: RemarkLine) -> str:
     return f"{inline(remark.message)} ({facts.remark_facts(remark)})"
 
 
+def _changes(brief: Brief) -> str:
+    entries = {entry.ref: entry for entry in brief.findings}
+    return paragraphs(
+        [
+            heading("changes"),
+            *(_comparison(comparison, entries) for comparison in brief.changes),
+            "" if brief.changes else wording.NOTHING_TO_COMPARE,
+        ]
+    )
+
+
+def _comparison(comparison: Comparison, entries: dict[str, FindingEntry]) -> str:
+    groups = (
+        paragraphs(
+            [
+                f"**{', '.join(inline(holding.name) for holding in group.holdings)}**",
+                *(_change(change, entries) for change in group.changes),
+            ]
+        )
+        for group in comparison.groups
+    )
+    return paragraphs(
+        [
+            f"### {wording.COMPARISONS[comparison.basis]}",
+            f"{inline(comparison.title)} · {inline(wording.compared_with(comparison))} "
+            f"`{inline(comparison.sha256)}`",
+            wording.comparison(comparison),
+            *groups,
+        ]
+    )
+
+
+def _change(change: Change, entries: dict[str, FindingEntry]) -> str:
+    ref = change.now_ref
+    now = "" if ref is None else f" {ref}: {inline(entries[ref].observed)}"
+    before = change.before
+    return paragraphs(
+        [
+            f"{wording.CHANGES[change.kind]}{now}",
+            ""
+            if before is None
+            else f"{wording.BEFORE} ({inline(change.before_ref or '')}):\n\n"
+            + quote(f"{before.observed}\n{before.implication}"),
+        ]
+    )
+
+
 def _provenance(brief: Brief) -> str:
     provenance = brief.provenance
     rows = [
         *((inline(name), inline(value)) for name, value in facts.provenance_facts(brief)),
-        ("Options", _settings(provenance.options)),
+        ("Options", settings(provenance.options)),
     ]
-    parts = [
-        _heading("provenance"),
-        _bullets(f"{name}: {value}" for name, value in rows),
-        *(_epoch(epoch) for epoch in provenance.epochs),
-        _streams(provenance),
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _settings(settings: tuple[Setting, ...]) -> str:
-    return ", ".join(
-        f"{inline(item.name)} = {inline(facts.setting_value(item))}" for item in settings
+    return paragraphs(
+        [
+            heading("provenance"),
+            bullets(f"{name}: {value}" for name, value in rows),
+            *(_epoch(epoch) for epoch in provenance.epochs),
+            _streams(provenance),
+        ]
     )
 
 
 def _epoch(epoch: EpochEntry) -> str:
     rows = [f"{name}: {inline(value)}" for name, value in facts.epoch_facts(epoch)]
     if epoch.settings:
-        rows.append(f"Settings: {_settings(epoch.settings)}")
-    return f"### Epoch {epoch.number}\n\n{_bullets(rows)}"
+        rows.append(f"Settings: {settings(epoch.settings)}")
+    return f"### Epoch {epoch.number}\n\n{bullets(rows)}"
 
 
 def _streams(provenance: Provenance) -> str:
@@ -238,10 +260,10 @@ def _streams(provenance: Provenance) -> str:
             inline(stream.codec or "unknown"),
             "yes" if stream.is_chosen else "no",
             inline(stream.reason),
-            _settings(stream.details),
+            settings(stream.details),
         )
         for stream in provenance.container.streams
     )
-    return f"### {wording.STREAMS}\n\n" + _table(
+    return f"### {wording.STREAMS}\n\n" + table(
         ("Stream", "Kind", "Codec", "Analysed", "Why", "As declared"), rows
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from pipeline.brief import wording
+from pipeline.brief.changes import Judge
+from pipeline.brief.collapse import collapse
 from pipeline.brief.document import (
     EvidenceEntry,
     FindingEntry,
@@ -18,6 +20,7 @@ from pipeline.brief.document import (
     Span,
 )
 from pipeline.brief.links import media_fragment, play_interval
+from pipeline.brief.notes import NoteBook, key_of, state_of
 from pipeline.brief.seams import Ownership
 from pipeline.records import (
     Dossier,
@@ -26,6 +29,7 @@ from pipeline.records import (
     Finding,
     Holding,
     Interval,
+    TextMark,
 )
 
 
@@ -37,30 +41,36 @@ class Selection:
     evidence: tuple[EvidenceEntry, ...]
     findings_superseded: int
     evidence_superseded: int
+    notes_superseded: int
 
 
-def select(dossier: Dossier, ownership: Ownership) -> Selection:
+def select(dossier: Dossier, ownership: Ownership, likeness: Judge) -> Selection:
     refs = holding_refs(dossier.holdings)
-    findings = [f for f in dossier.findings if ownership.is_current(f.epoch, f.origin)]
+    book = NoteBook(dossier.notes)
+    current = [f for f in dossier.findings if ownership.is_current(f.epoch, f.origin)]
+    superseded = [f for f in dossier.findings if not ownership.is_current(f.epoch, f.origin)]
     evidence = [e for e in dossier.evidence if ownership.is_current(e.epoch, e.origin)]
-    findings.sort(key=lambda finding: (-_weight(finding, refs), *_place(finding)))
+    occurrences = collapse(sorted(current, key=_place), likeness)
+    occurrences.sort(key=lambda same: (-_weight(same[0], refs), *_place(same[0])))
     evidence.sort(key=_place)
     return Selection(
         findings=tuple(
-            _finding(finding, f"F{number}", refs)
-            for number, finding in enumerate(findings, start=1)
+            _finding(same, f"F{number}", refs, book)
+            for number, same in enumerate(occurrences, start=1)
         ),
         evidence=tuple(
             EvidenceEntry(
                 ref=f"E{number}",
                 is_cut=item.kind is EvidenceKind.CUT,
                 text=item.text,
+                marks=text_marks(item.marks),
                 source=_source(item),
             )
             for number, item in enumerate(evidence, start=1)
         ),
-        findings_superseded=len(dossier.findings) - len(findings),
+        findings_superseded=len(superseded),
         evidence_superseded=len(dossier.evidence) - len(evidence),
+        notes_superseded=book.count(superseded),
     )
 
 
@@ -87,9 +97,14 @@ def _place(item: Finding | Evidence) -> tuple[int, int, int, int, int]:
     return said.start_ms, said.end_ms, item.epoch, item.turn, item.block
 
 
-def _finding(finding: Finding, ref: str, refs: Mapping[str, HoldingRef]) -> FindingEntry:
+def _finding(
+    occurrences: Sequence[Finding], ref: str, refs: Mapping[str, HoldingRef], book: NoteBook
+) -> FindingEntry:
+    finding, *again = occurrences
+    notes = book.of(occurrences)
     return FindingEntry(
         ref=ref,
+        key=key_of(finding),
         holdings=tuple(refs[id] for id in refs if id in finding.holding_ids),
         is_audio_evidence=finding.is_audio_evidence,
         observed=finding.evidence,
@@ -97,8 +112,11 @@ def _finding(finding: Finding, ref: str, refs: Mapping[str, HoldingRef]) -> Find
         uncertainty=finding.uncertainty,
         verification=finding.verification,
         text=finding.text,
-        marks=_marks(finding),
+        marks=(*_marks(finding), *text_marks(finding.marks)),
         source=_source(finding),
+        repeats=tuple(_source(repeat) for repeat in again),
+        state=state_of(notes),
+        notes=notes,
     )
 
 
@@ -109,9 +127,16 @@ def _marks(finding: Finding) -> tuple[Mark, ...]:
         ("ambiguous", bool(finding.ambiguous), finding.ambiguous),
     )
     return tuple(
-        Mark(code=code, text=wording.MARKS[code], names=names)
+        Mark(code=code, text=wording.MARKS[code], names=names, count=None)
         for code, applies, names in given
         if applies
+    )
+
+
+def text_marks(marks: Iterable[TextMark]) -> tuple[Mark, ...]:
+    return tuple(
+        Mark(code=mark.code, text=wording.text_mark(mark.code), names=(), count=mark.count)
+        for mark in marks
     )
 
 

@@ -54,9 +54,12 @@ def total_ms(pairs: Iterable[Pair]) -> int:
     return sum(end - start for start, end in pairs)
 
 
-def listing(pairs: Sequence[Pair]) -> Spans:
+def spans_of(pairs: Iterable[Pair]) -> tuple[Span, ...]:
+    return tuple(Span(start_ms=start, end_ms=end) for start, end in pairs)
+
+
+def listing(spans: Sequence[Span]) -> Spans:
     """A bounded list for a reader."""
     return Spans(
-        listed=tuple(Span(start_ms=start, end_ms=end) for start, end in pairs[:SPANS_LISTED_MAX]),
-        omitted=max(len(pairs) - SPANS_LISTED_MAX, 0),
+        listed=tuple(spans[:SPANS_LISTED_MAX]), omitted=max(len(spans) - SPANS_LISTED_MAX, 0)
     )

@@ -5,26 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.brief.document import (
+    ChangeKind,
+    Comparison,
+    ComparisonBasis,
     Coverage,
     EndBasis,
     Exposure,
+    FindingEntry,
+    Mark,
+    NoteEntry,
     Source,
     SourceEnd,
     Spans,
     StatusKind,
+    TimelineBand,
+    TimelineEpoch,
 )
-from pipeline.brief.figures import clock, count, seconds, share, share_text
-from pipeline.records import EndReason, JobState
+from pipeline.brief.figures import clock, count, seconds, share, share_text, utc_text
+from pipeline.brief.spans import listing
+from pipeline.records import EndReason, JobState, NoteAction, NoteState
 
 SECTIONS = {
     "status": "Status",
-    "findings": "Findings",
+    "bottom-line": "Bottom line",
     "exposure": "Exposure",
-    "evidence": "Evidence not in findings",
+    "findings": "Findings",
+    "timeline": "Timeline",
     "coverage": "Coverage",
+    "changes": "Changes",
     "method": "Method and limits",
+    "evidence": "Evidence not in findings",
     "provenance": "Provenance",
 }
+"""In the order of every format."""
 
 REHEARSAL_BANNER = (
     "Rehearsal. This brief was made by the rehearsal engine: it measures level, silence, onsets "
@@ -88,7 +101,64 @@ MARKS = {
     "unmatched": "Also names, not in the portfolio:",
     "ambiguous": "Also names, not clear which holding:",
 }
+
+TRADE_ORDER_CODE = "trade_order"
+"""Marks a text that tells its reader to trade."""
+
+_TEXT_MARKS = {
+    "secret_masked": "Something shaped like a credential is masked.",
+    "prompt_echo": "Held back, since it repeats the engine's own instructions.",
+    "repetition": "Held back, since it repeats itself.",
+    TRADE_ORDER_CODE: "Tells its reader to trade. It is shown as it was said and is no advice.",
+    "link": "Holds an address, shown as plain text. Do not follow it unchecked.",
+    "numbers": "Numbers are as heard or seen.",
+}
+ALL_HELD_BACK = "Nothing of this text is shown: all of it was held back."
+
+STATES = {
+    NoteState.OPEN: "Open",
+    NoteState.ACCEPTED: "Accepted",
+    NoteState.REJECTED: "Rejected",
+    NoteState.DONE: "Verification done",
+}
+ACTIONS = {
+    NoteAction.NOTE: "noted",
+    NoteAction.ACCEPT: "accepted",
+    NoteAction.REJECT: "rejected",
+    NoteAction.DONE: "marked as done",
+}
+REPEATED = "Said again at"
+NOTES = "Notes"
+
+TIMELINE_BANDS = {
+    "speaking": "The engine spoke",
+    "listening": "The engine listened",
+    "silence": "Silence in the recording",
+    "no_picture": "No picture fed",
+    "gap": "Gap in the recording",
+    "skipped": "Skipped on request",
+    "not_reached": "Not reached",
+}
+
+EPOCHS = "Epochs"
+MOMENTS = "Findings in order of time"
+NO_TIMELINE = "No time of the recording is known yet."
+END_UNKNOWN = "The end of the recording is not known: the timeline stops at the last time that is."
+
+COMPARISONS = {
+    ComparisonBasis.PREVIOUS_BRIEF: "Since the previous brief of this job",
+    ComparisonBasis.JOB: "Against another job",
+}
+CHANGES = {
+    ChangeKind.NEW: "New",
+    ChangeKind.GONE: "Gone",
+    ChangeKind.CHANGED: "Changed",
+}
+NOTHING_TO_COMPARE = "There is no earlier brief of this job to compare with."
+BEFORE = "Before"
+
 HEARD = "Heard, not seen"
+TRADE_ORDER = "Order to trade"
 CUT = "Cut off before its turn ended"
 
 LABELS = {
@@ -139,6 +209,70 @@ REHEARSAL_METHOD = (
     "The rehearsal engine's texts are measurements of the signal put into the form of findings. "
     "Which holding a text names says nothing about that holding."
 )
+
+
+def bottom_line(*, chosen: int, findings: int, left_out: int) -> str:
+    """How the findings to read first were chosen, or why there are none."""
+    if not findings:
+        return f"There is nothing to put first. {NO_FINDINGS} {NO_FINDING}"
+    if not chosen:
+        return (
+            "There is nothing to put first: every finding was rejected or tells its reader to "
+            f"trade. {NO_FINDING}"
+        )
+    text = (
+        f"{count(chosen, 'finding', 'findings')} of {findings:,}, by the weight of the holding and "
+        "then by how complete the text is."
+    )
+    if left_out:
+        text += f" Left out here: {left_out:,} that were rejected or tell their reader to trade."
+    return text
+
+
+def timeline_label(end_ms: int) -> str:
+    return f"Timeline of the recording from {clock(0)} to {clock(end_ms)}; told in words below"
+
+
+def band_text(band: TimelineBand | TimelineEpoch) -> str:
+    """Where it holds, in words."""
+    where = spans_text(listing(band.spans)) or "nowhere"
+    return f"{where} (shorter breaks left out: {band.joined:,})" if band.joined else where
+
+
+def compared_with(comparison: Comparison) -> str:
+    return f"Revision {comparison.revision} of job {comparison.job_id}, its SHA-256"
+
+
+def comparison(found: Comparison) -> str:
+    """`2 new, 1 changed, 0 gone, 12 unchanged.`"""
+    kinds = [change.kind for group in found.groups for change in group.changes]
+    order = (ChangeKind.NEW, ChangeKind.CHANGED, ChangeKind.GONE)
+    counted = [f"{kinds.count(kind):,} {CHANGES[kind].lower()}" for kind in order]
+    return f"{', '.join(counted)}, {found.unchanged:,} unchanged."
+
+
+def tags(finding: FindingEntry) -> tuple[str, ...]:
+    """What a reader must see before the text."""
+    is_order = any(mark.code == TRADE_ORDER_CODE for mark in finding.marks)
+    given = ((HEARD, finding.is_audio_evidence), (TRADE_ORDER, is_order))
+    return tuple(tag for tag, applies in given if applies)
+
+
+def mark(found: Mark) -> str:
+    """The fixed text, then the names it concerns or how often it applies."""
+    names = ", ".join(found.names)
+    times = f"({found.count:,}×)" if found.count is not None and found.count > 1 else ""
+    return " ".join(part for part in (found.text, names, times) if part)
+
+
+def note(entry: NoteEntry) -> str:
+    """`accepted by Night desk, 2026-03-06 07:30:00 UTC`; what was written follows it."""
+    return f"{ACTIONS[entry.action]} by {entry.author}, {utc_text(entry.at)}"
+
+
+def text_mark(code: str) -> str:
+    """Codes are an open set: one that this release does not know is shown as it was stored."""
+    return _TEXT_MARKS.get(code, f"Mark as recorded: {code}.")
 
 
 def headline(
@@ -236,9 +370,9 @@ def remembered(source: Source) -> str:
     return f"Written during {said.text}; the engine could remember from {memory.text} on."
 
 
-def superseded(findings: int, evidence: int) -> str:
+def superseded(findings: int, evidence: int, notes: int) -> str:
     return (
-        f"{count(findings, 'finding', 'findings')} and "
+        f"{count(findings, 'finding', 'findings')}, {count(notes, 'note', 'notes')} on them and "
         f"{count(evidence, 'piece', 'pieces')} of evidence are left out: their seconds were "
         "analysed again by a newer epoch."
     )

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
+from pipeline.brief import assemble as real
+from pipeline.brief.document import Brief, HoldingName
+from pipeline.brief.past import PastBrief, PastFinding
 from pipeline.records import (
+    Claim,
     Decision,
     Dossier,
     EngineInfo,
@@ -18,18 +24,22 @@ from pipeline.records import (
     EvidenceKind,
     FedUnit,
     Finding,
+    FindingNote,
     FrameRecord,
     Holding,
     Interval,
     JobState,
+    Likeness,
     MediaEnd,
     MediaStream,
+    NoteAction,
     Options,
     Origin,
     Probe,
     RecordingRecord,
     Request,
     SessionEnd,
+    TextMark,
 )
 
 
@@ -216,3 +226,71 @@ def dossier(**overrides: Any) -> Dossier:
         evidence=(),
     )
     return replace(made, **overrides)
+
+
+def note(action: NoteAction = NoteAction.NOTE, **overrides: Any) -> FindingNote:
+    made = FindingNote(
+        epoch=1,
+        turn=0,
+        block=0,
+        number=1,
+        action=action,
+        text="Asked for the table.",
+        author="Ada",
+        at=datetime(2026, 3, 6, 7, 30, tzinfo=timezone.utc),
+    )
+    return replace(made, **overrides)
+
+
+def full(text: str = "as ever") -> Dossier:
+    """A job with something in every part of its brief but the changes; all in other words."""
+    marks = (TextMark(code="numbers", count=2), TextMark(code="trade_order", count=1))
+    return dossier(
+        findings=(
+            finding(evidence=f"Orders rose by 12%, {text}.", origin=origin(frames=(frame(),))),
+            finding(turn=2, evidence=f"Orders rose by 12%, {text}.", origin=origin(9_000, 10_000)),
+            finding("h2", turn=3, evidence=f"Sell now, {text}.", marks=marks, is_closed=False),
+        ),
+        evidence=(evidence(f"A chart, {text}."), evidence("", turn=4, marks=marks[:1])),
+        notes=(note(), note(NoteAction.DONE, number=2, text="Found it.")),
+        units=units(range(10), inference_ms=12.5),
+    )
+
+
+def past(*findings: PastFinding, **overrides: Any) -> PastBrief:
+    made = PastBrief(
+        job_id="0190b6f2-0000-7000-8000-000000000001",
+        revision=1,
+        title="Investor day",
+        sha256=sha256("past"),
+        findings=findings,
+    )
+    return replace(made, **overrides)
+
+
+def past_finding(*ids: str, **overrides: Any) -> PastFinding:
+    made = PastFinding(
+        ref="F1",
+        holdings=tuple(HoldingName(id=id, name=f"Company {id}") for id in ids or ("h1",)),
+        observed="A slide shows orders up 12%.",
+        implication="Revenue may rise next quarter.",
+    )
+    return replace(made, **overrides)
+
+
+def likeness(before: Claim, now: Claim) -> Likeness:
+    """By hand: the same words are the same, other digits in them are a change."""
+    if set(before.holding_ids) != set(now.holding_ids):
+        return Likeness.OTHER
+    if before == replace(now, holding_ids=before.holding_ids):
+        return Likeness.SAME
+    return Likeness.CHANGED if _worded(before) == _worded(now) else Likeness.OTHER
+
+
+@lru_cache
+def _worded(claim: Claim) -> str:
+    return re.sub(r"\d", "", claim.evidence + claim.implication)
+
+
+def assemble(dossier: Dossier, *, release: str = "1", **given: Any) -> Brief:
+    return real.assemble(dossier, release=release, **{"likeness": likeness, **given})

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pipeline.brief.document import Brief, HoldingName
 from pipeline.records import (
     Dossier,
     EngineInfo,
     EvidenceKind,
     JobState,
     MediaStream,
+    NoteAction,
     RecordingRecord,
     Remark,
+    TextMark,
 )
 from tests.pipeline.brief import factories as make
 
@@ -73,6 +76,7 @@ def dossier(text: str) -> Dossier:
     said: dict[str, Any] = dict.fromkeys(
         ("evidence", "implication", "uncertainty", "verification", "text"), text
     )
+    marks = (TextMark(code=text, count=2), TextMark(code="trade_order", count=1))
     ended = make.media_end(remarks=(Remark(code=text, message=text),))
     stream = MediaStream(
         index=0, kind=text, codec=text, is_chosen=True, reason=text, details={text: text}
@@ -101,7 +105,25 @@ def dossier(text: str) -> Dossier:
         ),
         units=make.units(range(9)),
         findings=(
-            make.finding(unmatched=(text,), ambiguous=(text, text), is_closed=False, **said),
+            make.finding(
+                unmatched=(text,), ambiguous=(text, text), is_closed=False, marks=marks, **said
+            ),
+            make.finding("h2", turn=2, **said),
         ),
-        evidence=(make.evidence(text, kind=EvidenceKind.CUT),),
+        evidence=(make.evidence(text, kind=EvidenceKind.CUT, marks=marks),),
+        notes=(
+            make.note(text=text, author=text),
+            make.note(NoteAction.REJECT, number=2, text=text, author=text),
+        ),
     )
+
+
+def brief(text: str) -> Brief:
+    """Compared with two others whose every word is hostile too."""
+    other = replace(
+        make.past_finding("h1", ref=text, observed=text, implication=text + "2"),
+        holdings=(HoldingName(id="h1", name=text), HoldingName(id=text, name=text)),
+    )
+    same = make.past_finding("h2", ref=text, observed=text + "1", implication=text)
+    past = make.past(other, same, title=text, job_id=text)
+    return make.assemble(dossier(text), previous=past, against=past)

@@ -50,6 +50,16 @@ SOURCE = record(
     fragment={"type": "string", "pattern": r"^t=\d+(\.\d{1,3})?(,\d+(\.\d{1,3})?)?$"},
     frames=many(record(sha256=HASH, at=MOMENT, width_px=COUNT, height_px=COUNT)),
 )
+KEY: Schema = {"type": "string", "pattern": r"^\d+\.\d+\.\d+$"}
+MARK = record(code=TEXT, text=TEXT, names=many(TEXT), count=maybe(COUNT))
+DRAWN = {**many(SPAN), "maxItems": 1000}
+CHANGE = record(
+    kind={"enum": ["new", "gone", "changed"]},
+    holding_ids=many(TEXT),
+    now_ref=maybe(TEXT),
+    before_ref=maybe(TEXT),
+    before=maybe(record(observed=TEXT, implication=TEXT)),
+)
 EXPOSURE_LINE = record(holding=HOLDING, findings=many(TEXT), first=maybe(MOMENT))
 COVERAGE_LINE = record(
     code=TEXT, label=TEXT, duration_ms=maybe(COUNT), share_pct=maybe(DECIMAL), spans=SPANS
@@ -66,7 +76,7 @@ TOTALS = record(
 )
 
 SCHEMA = record(
-    schema={"const": "omnai.brief/1"},
+    schema={"const": "omnai.brief/2"},
     sha256=HASH,
     header=record(
         name=TEXT,
@@ -103,8 +113,44 @@ SCHEMA = record(
             uncertainty=TEXT,
             verification=TEXT,
             text=TEXT,
-            marks=many(record(code=TEXT, text=TEXT, names=many(TEXT))),
+            key=KEY,
+            marks=many(MARK),
             source=SOURCE,
+            repeats=many(SOURCE),
+            state={"enum": ["open", "accepted", "rejected", "done"]},
+            notes=many(
+                record(
+                    key=KEY,
+                    number={"type": "integer", "minimum": 1},
+                    action={"enum": ["note", "accept", "reject", "done"]},
+                    text=TEXT,
+                    author=TEXT,
+                    at=TIME,
+                )
+            ),
+        )
+    ),
+    bottom_line=record(text=TEXT, findings={**many(TEXT), "maxItems": 5}),
+    timeline=record(
+        end=maybe(MOMENT),
+        bands=many(record(code=TEXT, label=TEXT, spans=DRAWN, joined=COUNT)),
+        epochs=many(record(number=COUNT, spans=DRAWN, joined=COUNT)),
+        marks=many(record(ref=TEXT, at=MOMENT, end=MOMENT)),
+    ),
+    changes=many(
+        record(
+            basis={"enum": ["previous_brief", "job"]},
+            title=TEXT,
+            job_id=TEXT,
+            revision={"type": "integer", "minimum": 1},
+            sha256=HASH,
+            unchanged=COUNT,
+            groups=many(
+                record(
+                    holdings={**many(record(id=TEXT, name=TEXT)), "minItems": 1},
+                    changes={**many(CHANGE), "minItems": 1},
+                )
+            ),
         )
     ),
     exposure=record(
@@ -115,7 +161,7 @@ SCHEMA = record(
         looked_for_in=SPANS,
         caution=TEXT,
     ),
-    evidence=many(record(ref=TEXT, is_cut=FLAG, text=TEXT, source=SOURCE)),
+    evidence=many(record(ref=TEXT, is_cut=FLAG, text=TEXT, marks=many(MARK), source=SOURCE)),
     coverage=record(
         source_end=SOURCE_END,
         base=TEXT,
@@ -178,6 +224,7 @@ SCHEMA = record(
                 drain_units=COUNT,
                 listened=COUNT,
                 spoke=COUNT,
+                inference_ms=maybe(COUNT),
                 is_audio_consumed=maybe(FLAG),
                 is_utterance_open=maybe(FLAG),
                 media=maybe(TOTALS),
@@ -185,5 +232,7 @@ SCHEMA = record(
         ),
         findings_superseded=COUNT,
         evidence_superseded=COUNT,
+        notes_superseded=COUNT,
+        inference_ms=maybe(COUNT),
     ),
 )

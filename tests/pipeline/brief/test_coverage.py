@@ -9,11 +9,11 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.brief.assemble import assemble
 from pipeline.brief.document import Brief, Coverage, CoverageLine, EndBasis
 from pipeline.brief.figures import share
 from pipeline.records import Dossier, Gap, JobState, Options, Remark
 from tests.pipeline.brief import factories as make
+from tests.pipeline.brief.factories import assemble
 
 
 def coverage(dossier: Dossier) -> Coverage:

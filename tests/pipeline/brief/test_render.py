@@ -15,7 +15,6 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from pipeline.brief.assemble import assemble
 from pipeline.brief.document import Brief
 from pipeline.brief.render_html import to_html, to_html_body
 from pipeline.brief.render_json import sha256, to_json
@@ -24,6 +23,7 @@ from pipeline.brief.visible import visible
 from pipeline.records import Dossier, Gap, JobState
 from tests.pipeline.brief import factories as make
 from tests.pipeline.brief import hostile
+from tests.pipeline.brief.factories import assemble
 from tests.pipeline.brief.schema import SCHEMA
 
 JPEG = b"\xff\xd8\xff\xe0picture"
@@ -41,6 +41,11 @@ TAGS = {
     "h1",
     "h2",
     "h3",
+    "h4",
+    "ol",
+    "svg",
+    "path",
+    "text",
     "bdi",
     "section",
     "ul",
@@ -85,6 +90,17 @@ ATTRIBUTES = {
     "height",
     "alt",
     "scope",
+    "xmlns",
+    "fill",
+    "font-family",
+    "font-size",
+    "text-anchor",
+    "viewbox",
+    "preserveaspectratio",
+    "x",
+    "y",
+    "dx",
+    "d",
 }
 
 
@@ -180,11 +196,13 @@ def test_another_release_is_another_brief() -> None:
 
 @pytest.mark.parametrize("text", hostile.CORPUS)
 def test_the_json_keeps_every_character_and_fits_its_schema(text: str) -> None:
-    written = to_json(assemble(hostile.dossier(text), release="1"))
+    written = to_json(hostile.brief(text))
     assert all(0x20 <= byte < 0x7F for byte in written)
     document = json.loads(written)
     jsonschema.validate(document, SCHEMA, jsonschema.Draft202012Validator)
     assert document["findings"][0]["observed"] == text
+    assert document["findings"][0]["notes"][0]["author"] == text
+    assert document["changes"][0]["title"] == text
 
 
 def test_the_json_has_times_as_milliseconds_and_decimals_as_text() -> None:
@@ -222,7 +240,7 @@ def test_a_stored_time_without_a_zone_is_refused() -> None:
 
 @pytest.mark.parametrize("text", hostile.CORPUS)
 def test_hostile_text_stays_text_in_html(text: str) -> None:
-    page = Page(html(assemble(hostile.dossier(text), release="1"), recording_href=text or "x"))
+    page = Page(html(hostile.brief(text), recording_href=text or "x"))
     assert {tag for tag, _ in page.tags} <= TAGS
     assert {name for _, attributes in page.tags for name in attributes} <= ATTRIBUTES
     for address in page.links():
@@ -329,8 +347,8 @@ def test_what_was_heard_and_not_seen_is_marked() -> None:
 
 def test_the_sections_come_in_the_order_they_are_read() -> None:
     brief = assemble(with_frame(), release="1")
-    titles = ["Findings", "Exposure", "Evidence not in findings", "Coverage", "Method and limits"]
-    titles.append("Provenance")
+    titles = ["Bottom line", "Exposure", "Findings", "Timeline", "Coverage", "Changes"]
+    titles += ["Method and limits", "Evidence not in findings", "Provenance"]
     found = re.findall(r"<h2[^>]*>([^<]+)</h2>", html(brief))
     assert found == ["Complete", *titles]
     assert re.findall(r"^## (.+)$", markdown(brief), re.MULTILINE) == ["Status", *titles]
@@ -341,7 +359,7 @@ def test_the_sections_come_in_the_order_they_are_read() -> None:
 
 def shape(text: str) -> list[str]:
     """Blocks, links and pictures of a whole Markdown brief."""
-    tokens = MarkdownIt("gfm-like").parse(markdown(assemble(hostile.dossier(text), release="1")))
+    tokens = MarkdownIt("gfm-like").parse(markdown(hostile.brief(text)))
     marks = {"link_open", "image", "html_inline", "em_open", "strong_open", "s_open"}
     return [
         kind
@@ -378,24 +396,28 @@ def test_twelve_hours_stay_small_and_quick() -> None:
         media_end=make.media_end(source_end_ms=43_200_000),
     )
     findings = tuple(
-        make.finding(turn=turn, origin=make.origin(turn * 40_000, turn * 40_000 + 4_000))
+        make.finding(
+            turn=turn,
+            evidence=f"Slide {turn} shows orders up 12%.",
+            origin=make.origin(turn * 40_000, turn * 40_000 + 4_000),
+        )
         for turn in range(1000)
     )
     dossier = make.dossier(units=units, epochs=(epoch,), findings=findings)
-    began = time.monotonic()
+    began = time.process_time()
     brief = assemble(dossier, release="1")
     written = to_json(brief)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 20
     assert len(written) < 1_500_000
     assert brief.coverage.time[0].duration_ms == 42_200_000
     assert [span.text for span in brief.coverage.time[0].spans.listed] == [
         "0:00–16:40",
         "33:20–12:00:00",
     ]
-    began = time.monotonic()
+    began = time.process_time()
     assert len(html(brief)) < 4_000_000
     assert len(markdown(brief)) < 2_000_000
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 40
 
 
 def test_no_finding_and_no_evidence_are_said_in_words() -> None:

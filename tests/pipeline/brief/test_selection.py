@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.brief.assemble import assemble
 from pipeline.brief.document import Brief
 from pipeline.brief.links import media_fragment, safe_href
 from pipeline.publish import frame_names
 from pipeline.records import Dossier, EvidenceKind, Interval, Origin
 from tests.pipeline.brief import factories as make
+from tests.pipeline.brief.factories import assemble
 
 
 def brief(**overrides: object) -> Brief:
@@ -144,7 +144,11 @@ def test_one_still_shown_at_two_times_is_cited_at_each() -> None:
     made = brief(
         findings=(
             make.finding(origin=make.origin(10_000, 11_000, frames=(first,))),
-            make.finding(turn=1, origin=make.origin(300_000, 301_000, frames=(again, first))),
+            make.finding(
+                turn=1,
+                implication="Another.",
+                origin=make.origin(300_000, 301_000, frames=(again, first)),
+            ),
         ),
         evidence=(make.evidence(turn=2, origin=make.origin(300_000, 302_000, frames=(again,))),),
         units=(*make.units(range(302)),),
@@ -177,7 +181,7 @@ def test_cut_evidence_is_marked() -> None:
 def test_every_holding_is_either_found_or_said_to_be_looked_for() -> None:
     findings = (
         make.finding("h1", origin=make.origin(8_000, 9_000)),
-        make.finding("h1", turn=2, origin=make.origin(3_000, 4_000)),
+        make.finding("h1", turn=2, implication="Another.", origin=make.origin(3_000, 4_000)),
     )
     exposure = brief(findings=findings, units=make.units(range(5))).exposure
     assert [(line.holding.id, line.findings) for line in exposure.with_findings] == [

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.brief.assemble import assemble
 from pipeline.brief.document import Status, StatusKind
 from pipeline.brief.render_html import to_html
 from pipeline.brief.render_json import to_json
 from pipeline.brief.render_markdown import to_markdown
 from pipeline.records import Dossier, Gap, JobState, Options, SessionEnd
 from tests.pipeline.brief import factories as make
+from tests.pipeline.brief.factories import assemble
 
 
 def status(dossier: Dossier) -> Status:

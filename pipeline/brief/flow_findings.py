@@ -1,0 +1,121 @@
+"""Findings, evidence and what people noted, as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pipeline.brief import wording
+from pipeline.brief.document import (
+    EvidenceEntry,
+    FindingEntry,
+    FrameRef,
+    HoldingRef,
+    Mark,
+    NoteEntry,
+    Source,
+)
+from pipeline.brief.figures import percent
+from pipeline.brief.flow import (
+    Block,
+    Bullets,
+    Facts,
+    Heading,
+    Paragraph,
+    Pictures,
+    Run,
+    Runs,
+    Tone,
+    joined,
+    plain,
+)
+from pipeline.brief.links import Player
+
+
+def finding(entry: FindingEntry, plays: Player, *, frames_shown: int) -> Iterator[Block]:
+    state = Run(text=f" · {wording.STATES[entry.state]}", is_soft=True)
+    title = (Run(text=f"{entry.ref} · "), *holdings(entry.holdings), state)
+    yield Heading(level=3, runs=title, anchor=entry.ref)
+    yield Paragraph(runs=plain(entry.observed), tone=Tone.LEAD)
+    if entry.is_audio_evidence:
+        yield Paragraph(runs=(Run(text=wording.HEARD, is_strong=True),), tone=Tone.SOFT)
+    yield Facts(
+        rows=(
+            (wording.LABELS["implication"], plain(entry.implication)),
+            (wording.LABELS["uncertainty"], plain(entry.uncertainty)),
+            (wording.LABELS["verification"], plain(entry.verification)),
+        )
+    )
+    yield from _source(entry.source, plays)
+    if entry.repeats:
+        yield Paragraph(runs=_repeats(entry.repeats, plays), tone=Tone.SOFT)
+    yield from _pictures(entry.source.frames, frames_shown)
+    yield from _marks(entry.marks)
+    yield from _notes(entry.notes)
+
+
+def evidence(entry: EvidenceEntry, plays: Player) -> Iterator[Block]:
+    cut = (Run(text=f" · {wording.CUT}", is_soft=True),) if entry.is_cut else ()
+    yield Heading(level=3, runs=(Run(text=entry.ref), *cut), anchor=entry.ref)
+    if entry.text:
+        yield Paragraph(runs=plain(entry.text), tone=Tone.QUOTE)
+    else:
+        yield Paragraph(runs=plain(wording.ALL_HELD_BACK))
+    yield from _source(entry.source, plays)
+    yield from _marks(entry.marks)
+
+
+def holdings(refs: Iterable[HoldingRef]) -> Runs:
+    return joined(
+        (
+            (Run(text=ref.name), Run(text=f"\u00a0({percent(ref.weight_pct)})", is_soft=True))
+            for ref in refs
+        ),
+        ", ",
+    )
+
+
+def _source(source: Source, plays: Player) -> Iterator[Block]:
+    said = f" · Evidence {source.interval.text}. {wording.remembered(source)}"
+    yield Paragraph(runs=(_play(source, plays), Run(text=said)), tone=Tone.SOFT)
+
+
+def _play(source: Source, plays: Player) -> Run:
+    link = plays.link(source)
+    if link is None:
+        return Run(text=f"#{plays.fragment(source)}", is_code=True)
+    return Run(text=f"Play {source.play.text}", href=link, is_strong=True)
+
+
+def _repeats(repeats: Iterable[Source], plays: Player) -> Runs:
+    moments = (
+        (Run(text=f"{source.generated_in.text} ("), _play(source, plays), Run(text=")"))
+        for source in repeats
+    )
+    return (Run(text=f"{wording.REPEATED} "), *joined(moments, ", "))
+
+
+def _pictures(frames: Sequence[FrameRef], shown: int) -> Iterator[Block]:
+    if shown:
+        yield Pictures(frames=tuple(frames[:shown]))
+    rest = frames[shown:]
+    if rest:
+        moments = ", ".join(frame.at.text for frame in rest)
+        yield Paragraph(runs=plain(f"More pictures at {moments}."), tone=Tone.SOFT)
+
+
+def _marks(marks: Sequence[Mark]) -> Iterator[Block]:
+    if marks:
+        items = tuple(plain(wording.mark(mark)) for mark in marks)
+        yield Bullets(items=items, tone=Tone.WARNING)
+
+
+def _notes(notes: Sequence[NoteEntry]) -> Iterator[Block]:
+    if not notes:
+        return
+    yield Paragraph(runs=(Run(text=wording.NOTES, is_strong=True),), tone=Tone.LABEL)
+    yield Bullets(items=tuple(map(_note, notes)))
+
+
+def _note(note: NoteEntry) -> Runs:
+    who = Run(text=wording.note(note), is_soft=True)
+    return (who, Run(text=": "), Run(text=note.text)) if note.text else (who,)
