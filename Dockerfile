@@ -5,7 +5,7 @@ FROM python:3.12-slim
 WORKDIR /opt/omnai
 COPY requirements.txt ./
 RUN pip install --no-cache-dir --only-binary=:all: --require-hashes --requirement requirements.txt
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md model-lock.json ./
 COPY omnai omnai
 COPY api api
 COPY worker worker

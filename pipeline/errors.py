@@ -50,6 +50,27 @@ class SettingsRefused(InputRefused):
     code = "settings_refused"
 
 
+class ContextTooLong(InputRefused):
+    """The objective and the holdings are longer than the engine takes; nothing is ever cut."""
+
+    code = "context_too_long"
+
+    def __init__(self, *, tokens: int, limit: int) -> None:
+        self.tokens = tokens
+        self.limit = limit
+        message = (
+            f"the objective and the holdings make {tokens} tokens with the task's own text;"
+            f" at most {limit} are accepted; shorten the objective or list fewer holdings"
+        )
+        super().__init__(Problem(code=self.code, where="", message=message))
+
+
+class TokenizerUnreadable(OmnaiError):
+    """The model's tokenizer files cannot be read."""
+
+    code = "tokenizer_unreadable"
+
+
 class RecordingRefused(OmnaiError):
     """The recording cannot be analysed; nothing was fed from it."""
 

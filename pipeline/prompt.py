@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline.characters import is_invisible
 from pipeline.decimals import decimal_text
+from pipeline.errors import ContextTooLong, TokenizerUnreadable
 from pipeline.records import Holding
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer  # type: ignore[import-untyped]
 
 PROMPT_VERSION = 1
 """Raised whenever the text below changes, so that stored runs can be told apart."""
@@ -72,6 +80,83 @@ def system_text(objective: str, holdings: Sequence[Holding]) -> str:
 def prompt_sha256(text: str) -> str:
     """Digest of a system text, kept with the epoch that was given it."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+# --- how long a context may be
+
+CONTEXT_PREFIX = "<|im_start|>system\n"
+CONTEXT_SUFFIX = "<|im_end|>"
+"""What stands around the text in the model's protected context (docs: native contract)."""
+
+CONTEXT_TOKENS_MAX: Mapping[str, int] = {"minicpmo": 4_000}
+"""By engine, what stands around the text included, so that a context never fills the window of
+8,000 (docs: model interface). An engine that is not here has no tokenizer and no limit."""
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+"""All that counting needs."""
+
+
+class TokenCounter:
+    """Counts as the model's own tokenizer does."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises TokenizerUnreadable."""
+        self._tokenizer = _read_tokenizer(folder)
+
+    def context_tokens(self, text: str) -> int:
+        """Tokens of the protected context around a system text."""
+        return self._count(CONTEXT_PREFIX + text) + self._count(CONTEXT_SUFFIX)
+
+    def token_id(self, token: str) -> int | None:
+        """None where the vocabulary has no such token."""
+        number: int | None = self._tokenizer.token_to_id(token)
+        return number
+
+    def _count(self, text: str) -> int:
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def check_context(text: str, *, engine: str, folder: Path) -> None:
+    """Raises ContextTooLong for a system text that is longer than the engine takes.
+
+    Says nothing where `folder` has no tokenizer: a worker's has one, and decides. Raises
+    TokenizerUnreadable.
+    """
+    limit = CONTEXT_TOKENS_MAX.get(engine)
+    files = [folder / name for name in TOKENIZER_FILES]
+    if limit is None or not all(file.is_file() for file in files):
+        return
+    stamps = tuple(file.stat().st_mtime_ns for file in files)
+    tokens = _counter(folder, stamps).context_tokens(text)
+    if tokens > limit:
+        raise ContextTooLong(tokens=tokens, limit=limit)
+
+
+@functools.lru_cache(maxsize=1)
+def _counter(folder: Path, stamps: tuple[int, ...]) -> TokenCounter:
+    """Reading the vocabulary takes a second; files that were replaced are read again."""
+    return TokenCounter(folder)
+
+
+def _read_tokenizer(folder: Path) -> Tokenizer:
+    from tokenizers import AddedToken, Tokenizer
+
+    vocabulary, configuration = (folder / name for name in TOKENIZER_FILES)
+    try:
+        tokenizer = Tokenizer.from_file(str(vocabulary))
+        named = json.loads(configuration.read_text(encoding="utf-8")).get("added_tokens_decoder")
+        known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+        # As Transformers does: tokens that only the configuration names follow in their order.
+        for _, token in sorted((named or {}).items(), key=lambda entry: int(entry[0])):
+            if token["content"] not in known:
+                tokenizer.add_tokens([AddedToken(**token)])
+    except Exception as error:  # the library raises nothing narrower
+        message = f"the tokenizer in {folder} cannot be read ({type(error).__name__})"
+        raise TokenizerUnreadable(message) from error
+    return tokenizer
+
+
+# --- one line of text
 
 
 def _holding_line(holding: Holding) -> str:

@@ -76,6 +76,12 @@ class Settings:
     """Encoded frames kept for the look-back: the engine's longest memory is 101 units."""
     engine: str = "rehearsal"
     """The engine that this worker loads, and that a job gets where it names none."""
+    model_snapshot: Path | None = None
+    """Folder of the model's snapshot; none is `model` in the data folder."""
+    model_allow_unverified: bool = False
+    """Load model files that nobody has verified yet; for the first verification only."""
+    gpu: str | None = None
+    """UUID or index of the GPU that this worker owns; none is the first one."""
     slot: int = 0
     """Which of this host's worker slots this is, from 0."""
     stale_s: float = 90.0
@@ -125,6 +131,11 @@ class Settings:
         if problems:
             raise SettingsRefused(*problems)
         return cls(**top, media=MediaLimits(**media))  # type: ignore[arg-type]
+
+    @property
+    def model_folder(self) -> Path:
+        """Where the model's files are, or will be."""
+        return self.model_snapshot or self.data_dir / "model"
 
     def to_environment(self) -> dict[str, str]:
         """The variables that give these settings again, for a process of ours."""
@@ -217,6 +228,13 @@ def _secret(text: str) -> str:
     return text
 
 
+def _yes_or_no(text: str) -> bool:
+    given = text.strip().lower()
+    if given not in ("yes", "no", "true", "false", "1", "0"):
+        raise ValueError
+    return given in ("yes", "true", "1")
+
+
 def _name(text: str) -> str:
     if not text.strip():
         raise ValueError
@@ -243,6 +261,9 @@ _TOP: dict[str, _Reader] = {
     "OMNAI_HOST_NAME": ("host_name", _name, "a name"),
     "OMNAI_FRAME_RING": ("frame_ring", _positive_int, "a whole number above 0"),
     "OMNAI_ENGINE": ("engine", _name, "a name"),
+    "OMNAI_MODEL_SNAPSHOT": ("model_snapshot", lambda text: Path(_name(text)), "a folder"),
+    "OMNAI_MODEL_ALLOW_UNVERIFIED": ("model_allow_unverified", _yes_or_no, "yes or no"),
+    "OMNAI_GPU": ("gpu", _name, "a GPU's UUID or index"),
     "OMNAI_SLOT": ("slot", _whole, "a whole number from 0"),
     "OMNAI_STALE_S": ("stale_s", _positive_float, "a number above 0"),
     "OMNAI_BIND": ("bind", _address, "an address and port, such as 127.0.0.1:8321"),

@@ -40,8 +40,9 @@ def test_its_commands_are_commands_of_ours(compose: dict[str, Any]) -> None:
         command = group
         for word in service["command"]:
             command = command.commands[word]
-    checked = compose["services"]["worker"]["healthcheck"]["test"][1:]
-    assert checked == ["omnai", "worker", "--check"]
+    for worker in ("worker", "gpu-worker"):
+        checked = compose["services"][worker]["healthcheck"]["test"][1:]
+        assert checked == ["omnai", "worker", "--check"]
 
 
 def test_its_settings_are_settings_of_ours(compose: dict[str, Any], tmp_path: Path) -> None:
@@ -69,13 +70,57 @@ def test_every_secret_that_a_service_reads_is_given_to_it(compose: dict[str, Any
 def test_no_credential_stands_in_the_file_or_reaches_an_image(compose: dict[str, Any]) -> None:
     for service in compose["services"].values():
         for name in service.get("environment", {}):
-            assert not name.endswith(("_PASSWORD", "_KEY", "DATABASE_URL"))
-    assert (ROOT / ".dockerignore").read_text().startswith("*\n")
-    dockerfile = (ROOT / "Dockerfile").read_text()
+            assert not name.endswith(("_PASSWORD", "_KEY", "_TOKEN", "DATABASE_URL"))
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.worker"])
+def test_an_image_holds_what_is_named_and_no_credential(name: str) -> None:
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert ignored[0] == "*"
+    dockerfile = (ROOT / name).read_text()
     assert "ARG" not in dockerfile
+    assert "TOKEN" not in dockerfile
+    assert "://" not in dockerfile
     for line in dockerfile.splitlines():
         if line.startswith("COPY"):
-            assert (ROOT / line.split()[1]).exists(), line
+            *copied, _ = line.split()[1:]
+            for path in copied:
+                assert (ROOT / path).exists(), line
+                assert f"!{path}" in ignored, line
+
+
+def test_the_gpu_worker_runs_the_model_on_one_gpu_only_where_it_is_asked_for(
+    compose: dict[str, Any],
+) -> None:
+    worker = compose["services"]["gpu-worker"]
+    assert worker["profiles"] == ["gpu"]
+    assert [gpu["count"] for gpu in worker["gpus"]] == [1]
+    assert worker["build"] == {"context": ".", "dockerfile": "Dockerfile.worker"}
+    assert worker["image"] != compose["services"]["worker"]["image"]
+    settings = Settings.from_environment(
+        {name: value for name, value in worker["environment"].items() if "_FILE" not in name}
+    )
+    assert settings.engine == "minicpmo"
+    # What the API counts with and what the worker loads are the same files.
+    assert settings.model_folder == Path("/data/model")
+    assert worker["volumes"] == compose["services"]["api"]["volumes"]
+    assert not settings.model_allow_unverified
+
+
+def test_the_gpu_image_installs_the_pinned_runtime_in_its_order() -> None:
+    text = (ROOT / "Dockerfile.worker").read_text()
+    assert text.index("FROM python:3.10.") >= 0
+    steps = [
+        "pin pip",
+        r"pin 'torch\|torchaudio'",
+        "--no-deps --only-binary=:all:",
+        "pin setuptools",
+    ]
+    steps += ["--no-binary=minicpmo-utils", "pip check", "omnai model runtime"]
+    at = [text.index(step) for step in steps]
+    assert at == sorted(at)
+    assert text.count("--require-hashes") == 1
+    assert text.count("pip install $options") == 4
 
 
 def test_the_queue_keeps_what_it_is_told(compose: dict[str, Any]) -> None:
@@ -85,8 +130,9 @@ def test_the_queue_keeps_what_it_is_told(compose: dict[str, Any]) -> None:
     assert given["--maxmemory-policy"] == "noeviction"
 
 
-def test_the_worker_may_finish_its_longest_unit(compose: dict[str, Any]) -> None:
-    grace = compose["services"]["worker"]["stop_grace_period"]
+@pytest.mark.parametrize("worker", ["worker", "gpu-worker"])
+def test_the_worker_may_finish_its_longest_unit(compose: dict[str, Any], worker: str) -> None:
+    grace = compose["services"][worker]["stop_grace_period"]
     assert int(grace.removesuffix("s")) >= PhaseLimits().unit + 30
 
 

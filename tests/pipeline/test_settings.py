@@ -77,6 +77,27 @@ def test_a_workers_settings_are_read() -> None:
     assert {limit.name for limit in fields(PhaseLimits)} == {phase.value for phase in Phase}
 
 
+def test_the_models_settings_are_read() -> None:
+    given = {
+        "OMNAI_MODEL_SNAPSHOT": "/srv/model",
+        "OMNAI_MODEL_ALLOW_UNVERIFIED": "yes",
+        "OMNAI_GPU": "GPU-7d0f",
+    }
+    settings = Settings.from_environment(given)
+    assert (settings.model_folder, settings.gpu) == (Path("/srv/model"), "GPU-7d0f")
+    assert settings.model_allow_unverified
+    assert Settings.from_environment(settings.to_environment()) == settings
+
+
+def test_by_default_the_model_lies_in_the_data_folder_and_must_be_verified() -> None:
+    settings = Settings(data_dir=Path("/srv/omnai"))
+    assert settings.model_folder == Path("/srv/omnai/model")
+    assert not settings.model_allow_unverified
+    assert Settings.from_environment(settings.to_environment()) == settings
+    with pytest.raises(SettingsRefused, match="yes or no"):
+        Settings.from_environment({"OMNAI_MODEL_ALLOW_UNVERIFIED": "perhaps"})
+
+
 @pytest.mark.parametrize("limits", ["unit", "unit=0", "lunch=60", "unit=1,unit=2", "", "unit=inf"])
 def test_malformed_phase_limits_are_refused(limits: str) -> None:
     with pytest.raises(SettingsRefused) as caught:

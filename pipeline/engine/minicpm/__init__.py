@@ -1,0 +1,1 @@
+"""The native adapter: MiniCPM-o 4.5 through its official duplex implementation."""

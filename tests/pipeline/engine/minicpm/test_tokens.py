@@ -1,0 +1,29 @@
+"""A wrong tokenizer fails by the names of what it lacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.engine.minicpm.tokens import TokenizerRefused, resolve
+
+
+def test_each_required_token_is_resolved_to_its_number() -> None:
+    numbers = {"<unit>": 7, "</unit>": 8, "other": 9}
+    assert resolve(["<unit>", "</unit>"], numbers.get) == {"<unit>": 7, "</unit>": 8}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "unknown"),
+    [({"<unit>": 7}, None), ({"<unit>": 7, "</unit>": 0, "<image>": 0}, 0)],
+    ids=["none", "unknown"],
+)
+def test_every_missing_token_is_named(numbers: dict[str, int], unknown: int | None) -> None:
+    with pytest.raises(TokenizerRefused) as caught:
+        resolve(["<unit>", "</unit>", "<image>"], numbers.get, unknown_id=unknown)
+    assert "</unit>, <image>;" in caught.value.message
+    assert caught.value.code == "tokenizer_refused"
+
+
+def test_two_tokens_of_one_number_are_both_named() -> None:
+    with pytest.raises(TokenizerRefused, match="for <unit>, </unit>;"):
+        resolve(["<unit>", "</unit>", "<image>"], {"<unit>": 7, "</unit>": 7, "<image>": 9}.get)
