@@ -10,7 +10,7 @@ from pipeline.settings import Settings
 if TYPE_CHECKING:
     from flask_openapi3.openapi import OpenAPI
 
-ENGINES = ("rehearsal",)
+ENGINES = ("rehearsal", "minicpmo")
 """What a job may ask for in this release; the engines themselves are the workers' business."""
 
 

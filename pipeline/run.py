@@ -152,6 +152,8 @@ class Watch:
         self._stopped.set()
         if self._session is not None:
             self._session.stop()
+        else:
+            self._engine.stop_opening()
 
     def leave(self, reason: EndReason) -> None:
         """End as failed for `reason` once the unit in flight is committed; a stop goes before."""
@@ -317,7 +319,12 @@ class Watch:
         return None if self._session is None else self._session.close()
 
     def _release(self) -> None:
-        """Free the slot once the engine is reset; an epoch that never ended keeps it."""
+        """Free the slot once the engine is reset; an epoch that never ended keeps it.
+
+        Where the reset failed the slot is free when this process is gone.
+        """
+        if self._engine.is_lost:
+            return
         try:
             epochs.release(self._database, self._key)
         except OmnaiError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from pipeline.ledger.errors import DatabaseUnavailable, SlotBusy
 from pipeline.ledger.frames import FrameStore
 from pipeline.media_child import MediaChild
 from pipeline.publish import publish
-from pipeline.records import EndReason, MediaEvent, SessionContext
+from pipeline.records import EndReason, Holding, MediaEvent, SessionContext
 from pipeline.release import RELEASE
 from pipeline.run import Watch
 from pipeline.settings import Settings
@@ -49,6 +49,11 @@ class Station:
         self._watch: Watch | None = None
         self._is_leaving = False
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the engine can run nothing more, so that this process must be replaced."""
+        return self._engine.is_lost
+
     def leave(self) -> None:
         """End the epoch in progress after its unit in flight; take nothing new."""
         self._is_leaving = True
@@ -60,7 +65,7 @@ class Station:
 
         Whatever was claimed has ended and its slot is free again, or this raises.
         """
-        if self._is_leaving:
+        if self._is_leaving or self.is_lost:
             return False
         claimed = self._claim()
         if claimed is None:
@@ -79,7 +84,7 @@ class Station:
             self._watch = None
             self._settle(claimed.key, reason)
         # The end is stored: should somebody lose patience here, a supervisor publishes it later.
-        if self._publish(claimed.key.job_id) and not self._is_leaving:
+        if self._publish(claimed.key.job_id) and not self._is_leaving and not self.is_lost:
             self._ring_for_more()
         return True
 
@@ -91,12 +96,20 @@ class Station:
                 slot=slot_name(self._settings),
                 host=self._settings.host_name,
                 pid=os.getpid(),
-                prompt=prompt.system_text,
+                prompt=self._prompt,
             )
         except SlotBusy:
             # An epoch of a process that is not yet gone; the dispatcher rings again after it.
             log.info("The slot is not free yet.", extra={"action": "slot_busy"})
             return None
+
+    def _prompt(self, objective: str, holdings: Sequence[Holding]) -> str:
+        """Raises ContextTooLong before any call into the engine."""
+        text = prompt.system_text(objective, holdings)
+        prompt.check_context(
+            text, engine=self._engine.describe().name, folder=self._settings.model_folder
+        )
+        return text
 
     def _run(self, claimed: Claimed) -> None:
         options = replace(claimed.request.options, start_s=claimed.start_s)
@@ -144,7 +157,8 @@ class Station:
         while True:
             try:
                 jobs.give_up(self._database, key, end_reason=reason)
-                epochs.release(self._database, key)
+                if not self.is_lost:  # else its host releases it once this process is gone
+                    epochs.release(self._database, key)
                 return
             except DatabaseUnavailable:
                 if self._is_leaving:

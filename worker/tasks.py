@@ -19,8 +19,9 @@ from pipeline.errors import OmnaiError
 from pipeline.settings import Settings
 from worker import journal
 from worker.app import TASK
-from worker.lifecycle import Lifecycle
+from worker.lifecycle import EngineNotLoaded, Lifecycle
 from worker.pool import SOLO, pool_name
+from worker.startup import REFUSED, REFUSED_SIGNAL
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +36,12 @@ def look_for_work() -> None:
     assert station is not None
     if pool_name() == SOLO:  # SIGTERM is Celery's here; `tell_process` passes it on
         station.work()
-        return
-    with _lifecycle.leaving_on_sigterm(station):
-        station.work()
+    else:
+        with _lifecycle.leaving_on_sigterm(station):
+            station.work()
+    if station.is_lost:
+        log.error("The engine is lost; another process takes its place.")
+        os._exit(1)
 
 
 def write_logs(**_: object) -> None:
@@ -50,8 +54,12 @@ def begin(**_: object) -> None:
     starts another after a pause, where the pool would try again at once and for ever."""
     global _lifecycle
     _lifecycle = Lifecycle(Settings.from_environment())
+    is_refused = False
     try:
         _lifecycle.begin()
+    except EngineNotLoaded as error:
+        is_refused = True
+        log.error("The engine cannot be loaded: %s", error.message, extra={"code": error.code})
     except OmnaiError as error:
         log.error("The worker cannot begin: %s", error.message, extra={"code": error.code})
     except Exception:
@@ -59,8 +67,10 @@ def begin(**_: object) -> None:
         log.exception("The worker cannot begin.")
     if _lifecycle.station is None:
         if pool_name() != SOLO:
+            if is_refused:
+                os.kill(os.getppid(), REFUSED_SIGNAL)
             os.kill(os.getppid(), signal.SIGTERM)
-        os._exit(1)
+        os._exit(REFUSED if is_refused else 1)
 
 
 def end(**_: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,7 +43,7 @@ def _found(settings: Settings) -> dict[str, Any]:
     }
     versions |= {name.lower(): _version(name) for name in PACKAGES}
     return {
-        "engines": {name: _engine(name) for name in (*ENGINES, "minicpmo")},
+        "engines": {name: _engine(name, settings) for name in ENGINES},
         "parts": {
             "media": media["part"],
             **_services(settings),
@@ -60,14 +61,34 @@ def _part(problem: str | None, *, found: bool = True) -> dict[str, Any]:
     return {"found": found, "usable": found and problem is None, "problem": problem}
 
 
-def _engine(name: str) -> dict[str, Any]:
-    if name not in ENGINES:
-        return _part("this release does not bring it", found=False)
+def _engine(name: str, settings: Settings) -> dict[str, Any]:
+    if name == "minicpmo":
+        return _minicpmo(settings)
     try:
         info = ENGINES[name]().describe()
     except (OmnaiError, ImportError) as error:
         return _part(f"{type(error).__name__}: {error}")
     return {**_part(None), "revision": info.revision, "device": info.device}
+
+
+def _minicpmo(settings: Settings) -> dict[str, Any]:
+    """Looked at only: loading the model takes minutes and the whole GPU."""
+    from pipeline.engine.minicpm.device import DeviceRefused, check_gpu
+    from pipeline.engine.minicpm.lock import SnapshotRefused, read_lock, verify_snapshot
+
+    lock = read_lock()
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if missing:
+        problem = f"{' and '.join(missing)} not installed; requirements-gpu.txt has the pins"
+        return {**_part(problem, found=False), "revision": lock.revision}
+    try:
+        verify_snapshot(
+            settings.model_folder, lock, allow_unverified=settings.model_allow_unverified
+        )
+        gpu = check_gpu(settings.gpu)
+    except (SnapshotRefused, DeviceRefused) as error:
+        return {**_part(error.message), "revision": lock.revision}
+    return {**_part(None), "revision": lock.revision, "device": gpu}
 
 
 def _media() -> dict[str, Any]:

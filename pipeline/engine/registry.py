@@ -21,6 +21,13 @@ def _rehearsal() -> Engine:
     return RehearsalEngine()
 
 
+def _minicpmo() -> Engine:
+    from pipeline.engine.minicpm.engine import make_engine
+    from pipeline.settings import Settings
+
+    return make_engine(Settings.from_environment())
+
+
 def _test() -> Engine:
     module, _, factory = os.environ[TEST_ENGINE_VARIABLE].partition(":")
     engine: Engine = getattr(importlib.import_module(module), factory)()
@@ -29,6 +36,7 @@ def _test() -> Engine:
 
 ENGINES: Mapping[str, Callable[[], Engine]] = {
     "rehearsal": _rehearsal,
+    "minicpmo": _minicpmo,
     **({TEST_ENGINE: _test} if TEST_ENGINE_VARIABLE in os.environ else {}),
 }
 """Each loads what it needs when it is made."""

@@ -66,6 +66,17 @@ class Engine(ABC):
         EpochUncertain when the engine failed half-way.
         """
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether a reset failed: nothing is opened again, and the process must be replaced."""
+        return False
+
+    def stop_opening(self) -> None:  # noqa: B027 - most engines open at once
+        """Ask an `open` in progress to end with SessionStopped; returns at once, from any thread.
+
+        Without effect at any other time.
+        """
+
 
 class Session(ABC):
     """One epoch inside the engine.
@@ -110,6 +121,9 @@ class Session(ABC):
         repeat = self._admit(unit, payload, epoch=epoch, sequence=sequence)
         if repeat is not None:
             return repeat
+        began = time.monotonic()
+        self._take_in(unit)
+        handed_over += time.monotonic() - began  # the engine's own work is no waiting
         self._check_alive()
         reply = self._call(unit, payload, sequence=sequence, drain=None, handed_over=handed_over)
         self._next_second = unit.second + 1
@@ -141,8 +155,12 @@ class Session(ABC):
         self._stop.set()
 
     def close(self) -> SessionEnd:
-        """Reset the engine and say how the session ended. Idempotent; never raises for a stop."""
+        """Reset the engine and say how the session ended. Idempotent; never raises for a stop.
+
+        Comes from the thread that opened the session, so that it waits for the call in flight.
+        """
         if self._end is None:
+            self._check_caller()
             self._end = SessionEnd(
                 is_audio_consumed=self._is_audio_consumed(), is_utterance_open=self._is_turn_open()
             )
@@ -151,6 +169,12 @@ class Session(ABC):
         return self._end
 
     # --- for engines
+
+    def _take_in(self, unit: Unit) -> None:  # noqa: B027 - most engines take units as they are
+        """Decode an admitted unit before it is fed; nothing of the session may change.
+
+        May raise UnitRefused.
+        """
 
     @abstractmethod
     def _feed(self, unit: Unit | None, *, sequence: int) -> Reply:
@@ -172,7 +196,10 @@ class Session(ABC):
 
     @abstractmethod
     def _reset(self) -> None:
-        """Forget everything of this session; must succeed after any failure."""
+        """Forget everything of this session; must return after any failure.
+
+        Where the engine cannot be reset it says so by `Engine.is_lost`.
+        """
 
     # --- inside
 

@@ -20,12 +20,14 @@ NAME = "tests.worker.staged:make"
 
 PACE = "OMNAI_TEST_PACE"
 """A file of JSON that is read at every unit: how long it takes (`unit_s`), and the sequence in
-which the engine hangs (`stall_at`)."""
+which the engine hangs (`stall_at`) or breaks for good (`break_at`)."""
 DIARY = "OMNAI_TEST_DIARY"
 """Where each call is written down, one line of JSON."""
 
 
 class StagedEngine(RehearsalEngine):
+    is_lost = False
+
     def describe(self) -> EngineInfo:
         return EngineInfo(name=TEST_ENGINE, revision="1", device="cpu", settings={})
 
@@ -40,6 +42,9 @@ class StagedEngine(RehearsalEngine):
             time.sleep(pace.get("unit_s", 0))
             if sequence == pace.get("stall_at"):
                 time.sleep(600)
+            if sequence == pace.get("break_at"):
+                self.is_lost = True
+                raise RuntimeError("device lost")
             reply: Reply = feed(unit, sequence=sequence)
             write("fed", sequence=sequence)
             return reply

@@ -90,6 +90,20 @@ def test_sigterm_ends_after_the_unit_in_flight_and_leaves_the_queue_alone(
     assert worker.state is WorkerState.GONE
 
 
+def test_an_engine_that_cannot_be_reset_is_replaced_with_its_process(host: Host) -> None:
+    host.pace(break_at=3)
+    host.start()
+    first = host.submit()
+    ring(host.settings)
+    host.await_state(first, JobState.FAILED)
+    assert host.ended(first).epochs[0].end_reason == "engine_error"
+    host.pace()
+    second = host.submit(start_s=60)
+    host.await_state(second, JobState.SUCCEEDED, within_s=90)
+    assert host.loaded() == {"loads": 2, "opens": 2}
+    assert host.held() == 0
+
+
 def test_a_worker_whose_supervisor_is_killed_leaves_by_itself(host: Host) -> None:
     host.pace(unit_s=0.2)
     supervisor = host.start()

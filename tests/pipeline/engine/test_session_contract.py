@@ -15,10 +15,12 @@ from pipeline.errors import EngineError, EpochUncertain, SessionStopped, UnitRef
 from pipeline.records import Decision, Options
 from tests import units
 from tests.doubles import ScriptedEngine
+from tests.pipeline.engine.minicpm.doubles import engine as native_engine
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "rehearsal": RehearsalEngine,
     "scripted": ScriptedEngine,
+    "minicpmo": native_engine,
 }
 
 
@@ -82,7 +84,7 @@ def test_an_unfit_unit_is_refused_and_the_session_goes_on(
 
 
 def test_a_portrait_frame_of_full_hd_is_within_the_limits(session: Session) -> None:
-    frame = replace(units.picture(1), width_px=1080, height_px=1920)
+    frame = units.picture(1, width_px=1080, height_px=1920)
     assert session.step(units.unit(frame=frame), epoch=1, sequence=0).sequence == 0
 
 
@@ -182,7 +184,8 @@ def test_close_is_idempotent_and_frees_the_engine(engine: Engine) -> None:
 
 
 def test_nothing_is_drained_where_nothing_is_left(session: Session) -> None:
-    session.step(units.unit(0), epoch=1, sequence=0)
+    last = units.unit(0, real_samples=15_000, synthetic_samples=1_000)
+    session.step(last, epoch=1, sequence=0)
     assert list(session.drain(epoch=1)) == []
     assert refused(session, units.unit(1), sequence=1) == "draining"
 
