@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from flask import (
@@ -19,37 +20,53 @@ from flask import (
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from api import access, epochs
+from api import access, epochs, notes
 from api import jobs as job_routes
 from api.access import is_open
 from api.errors import Refusal, status_of
+from api.finder import finder
 from api.forms import forms
 from api.jobs import JobPath
 from api.service import service
 from api.session import guarded
 from pipeline.brief import wording
-from pipeline.brief.assemble import assemble
-from pipeline.brief.document import Brief
+from pipeline.brief.document import Brief, FindingEntry
 from pipeline.brief.figures import utc
 from pipeline.brief.render_html import to_html_body
 from pipeline.brief.render_json import sha256
 from pipeline.brief.visible import visible
 from pipeline.clock import clock_text
-from pipeline.errors import OmnaiError, Problem
-from pipeline.ledger import dossiers, recordings, views
-from pipeline.ledger.errors import RerunRefused
+from pipeline.errors import InputRefused, OmnaiError, Problem
+from pipeline.ledger import recordings, views
+from pipeline.ledger.errors import NotesFull, RerunRefused
 from pipeline.ledger.jobs import ENDED
 from pipeline.ledger.keys import Role
 from pipeline.ledger.reruns import RerunStart
 from pipeline.ledger.views import JobView
+from pipeline.publish import assembled
 from pipeline.records import JobState, Probe
 
 JOBS_PER_PAGE = 30
 TOLD = ENDED - {JobState.SUCCEEDED}
 """A job that succeeded has said so."""
 
+DOWNLOADS: Mapping[str, str] = {
+    "html": "HTML",
+    "pdf": "PDF",
+    "docx": "Word",
+    "xlsx": "Excel",
+    "csv": "CSV",
+    "md": "Markdown",
+    "json": "JSON",
+    "vtt": "WebVTT",
+    "srt": "SRT",
+    "zip": "All with pictures (ZIP)",
+}
+"""By the name of the format, in the order that they are offered."""
+
 pages = Blueprint("pages", __name__)
 pages.register_blueprint(forms)
+pages.register_blueprint(finder)
 
 
 # --- what the templates use --------------------------------------------------------------------
@@ -173,7 +190,34 @@ def rerun(job_id: str) -> BaseResponse:
     return redirect(url_for("pages.job", job_id=job_id), 303)
 
 
+@pages.post("/jobs/<job_id>/findings/<key>/notes")
+def note(job_id: str, key: str) -> BaseResponse:
+    view, finding = _view(job_id), notes.read_key(key)
+    text = request.form.get("text", "")
+    try:
+        action, said = notes.checked(request.form.get("action"), text)
+        notes.add(view, finding, action=action, text=said)
+    except (InputRefused, NotesFull) as error:
+        told = [error.message] if isinstance(error, NotesFull) else _messages(error)
+        refused = RefusedNote(key=key, text=text, messages=told)
+        return _job_page(job_id, refused_note=refused, status=status_of(error))
+    return redirect(url_for("pages.job", job_id=view.id, _anchor=f"review-{key}"), 303)
+
+
+def _messages(refused: InputRefused) -> list[str]:
+    return [found.message for found in refused.problems]
+
+
 # --- a job -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedNote:
+    """What was typed about a finding, so that a refusal takes nothing away."""
+
+    key: str
+    text: str
+    messages: Sequence[str]
 
 
 def _view(job_id: str) -> JobView:
@@ -186,6 +230,7 @@ def _job_page(
     notice: str | None = None,
     rerun: Mapping[str, str] | None = None,
     rerun_problems: Sequence[str] = (),
+    refused_note: RefusedNote | None = None,
     status: int = 200,
 ) -> Response:
     view = _view(job_id)
@@ -205,7 +250,8 @@ def _job_page(
         media_href=media_href,
         player_kind="video" if probe is not None and _has_picture(probe) else "audio",
         origin_ms=0 if probe is None else probe.origin_ms,
-        brief_html=None if brief is None else _brief_body(brief, view, media_href),
+        brief_html=None if brief is None else _brief_body(brief, view, media_href, refused_note),
+        downloads=DOWNLOADS,
         brief_version="" if brief is None else sha256(brief),
     )
     return make_response(page, status)
@@ -229,12 +275,26 @@ def _brief(view: JobView) -> Brief | None:
     """None before the first epoch: nothing but zeros could be said."""
     if view.recording_id is None or (view.epoch is None and view.state not in ENDED):
         return None
-    return assemble(dossiers.load(service().database, view.id), release=service().release)
+    return assembled(service().database, view.id, release=service().release)
 
 
-def _brief_body(brief: Brief, view: JobView, media_href: str | None) -> Markup:
+def _brief_body(
+    brief: Brief, view: JobView, media_href: str | None, refused_note: RefusedNote | None
+) -> Markup:
+    def tools(finding: FindingEntry) -> Markup:
+        refused = refused_note if refused_note and refused_note.key == finding.key else None
+        form = render_template(
+            "review.html",
+            job=view,
+            finding=finding,
+            refused=refused,
+            text_max=notes.TEXT_CHARS_MAX,
+        )
+        return Markup(form)
+
     return to_html_body(
         brief,
+        tools=tools,
         recording_href=media_href,
         picture=lambda sha256: url_for("frames.fetch", job_id=view.id, sha256=sha256),
     )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from api.bodies import Member
 from api.service import Service
-from pipeline.errors import InputRefused, Problem
+from pipeline import prompt
+from pipeline.errors import ContextTooLong, InputRefused, Problem
 from pipeline.ledger import recordings, submissions
 from pipeline.ledger.database import Transaction
 from pipeline.ledger.errors import RecordingUnknown
@@ -68,6 +69,8 @@ def check(
         )
     except InputRefused as refused:
         raise InputRefused(*problems, *refused.problems) from refused
+    if holdings is not None:
+        problems += _context(service, asked, holdings)
     if problems or recording is None or holdings is None:
         raise InputRefused(*problems)
     return Checked(recording=recording, portfolio=holdings, request=asked)
@@ -171,6 +174,16 @@ def _portfolio(data: bytes | None, name: str | None, problems: list[Problem]) ->
     except InputRefused as refused:
         problems.extend(_within(problem) for problem in refused.problems)
         return None
+
+
+def _context(service: Service, asked: Request, portfolio: Portfolio) -> tuple[Problem, ...]:
+    """Whether the engine takes so long a context; where no tokenizer is, its worker will say."""
+    text = prompt.system_text(asked.objective, portfolio.holdings)
+    try:
+        prompt.check_context(text, engine=asked.engine, folder=service.settings.model_folder)
+    except ContextTooLong as refused:
+        return refused.problems
+    return ()
 
 
 def _within(problem: Problem) -> Problem:

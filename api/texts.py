@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from flask import Response, url_for
@@ -16,12 +17,22 @@ from api.answers import answer
 from api.documented import Answer, Strict, problems
 from api.jobs import JobPath
 from api.limits import ROWS_MAX
+from api.notes import key_text
 from api.service import service
 from pipeline.brief.links import media_fragment, play_interval, player_offset_ms
-from pipeline.ledger import views
+from pipeline.ledger import notes, views
 from pipeline.ledger.errors import CursorRefused
+from pipeline.ledger.texts import TextKey
 from pipeline.ledger.views import JobView
-from pipeline.records import Evidence, EvidenceKind, Finding, JobState, Origin
+from pipeline.records import (
+    Evidence,
+    EvidenceKind,
+    Finding,
+    FindingNote,
+    JobState,
+    NoteState,
+    Origin,
+)
 
 _CURSOR = re.compile("([0-9]{1,9})[.]([0-9]{1,9})[.]([0-9]{1,9})")
 
@@ -66,6 +77,13 @@ class SourceAnswer(Answer):
     )
 
 
+class MarkAnswer(Answer):
+    """Something that a reader has to know of a text."""
+
+    code: str = Field(examples=["secret_masked"])
+    count: int
+
+
 class EvidenceAnswer(Answer):
     """Public text that is no finding."""
 
@@ -73,13 +91,15 @@ class EvidenceAnswer(Answer):
     turn: int
     block: int
     kind: EvidenceKind
-    text: str
+    text: str = Field(description="Without what was held back.")
+    marks: list[MarkAnswer]
     source: SourceAnswer
 
 
 class FindingAnswer(Answer):
     """A portfolio conclusion."""
 
+    key: str = Field(description="Names it within the job: epoch, turn and block.")
     epoch: int
     turn: int
     block: int
@@ -92,7 +112,10 @@ class FindingAnswer(Answer):
     uncertainty: str
     verification: str
     is_closed: bool
-    text: str
+    text: str = Field(description="The block as the engine wrote it, without what was held back.")
+    marks: list[MarkAnswer]
+    state: NoteState = Field(description="What people made of it, by their newest decision.")
+    note_count: int
     source: SourceAnswer
 
 
@@ -135,11 +158,24 @@ def findings(path: JobPath, query: TextsQuery) -> Response:
         service().database, view.id, after=_read_cursor(query.after), limit=query.limit + 1
     )
     page, following = _page(found, query.limit)
+    log = _notes(view.id)
     return answer(
         FindingsAnswer(
-            state=view.state, findings=[_finding(view, text) for text in page], next=following
+            state=view.state,
+            findings=[
+                _finding(view, text, log.get((text.epoch, text.turn, text.block), ()))
+                for text in page
+            ],
+            next=following,
         )
     )
+
+
+def _notes(job_id: str) -> Mapping[TextKey, Sequence[FindingNote]]:
+    found: defaultdict[TextKey, list[FindingNote]] = defaultdict(list)
+    for note in notes.of_job(service().database, job_id):
+        found[note.epoch, note.turn, note.block].append(note)
+    return found
 
 
 def _page(found: Sequence[Text], limit: int) -> tuple[Sequence[Text], str | None]:
@@ -166,12 +202,14 @@ def _evidence(view: JobView, text: Evidence) -> EvidenceAnswer:
         block=text.block,
         kind=text.kind,
         text=text.text,
+        marks=_marks(text),
         source=_source(view, text.origin),
     )
 
 
-def _finding(view: JobView, text: Finding) -> FindingAnswer:
+def _finding(view: JobView, text: Finding, log: Sequence[FindingNote]) -> FindingAnswer:
     return FindingAnswer(
+        key=key_text((text.epoch, text.turn, text.block)),
         epoch=text.epoch,
         turn=text.turn,
         block=text.block,
@@ -185,8 +223,15 @@ def _finding(view: JobView, text: Finding) -> FindingAnswer:
         verification=text.verification,
         is_closed=text.is_closed,
         text=text.text,
+        marks=_marks(text),
+        state=notes.state_of(log),
+        note_count=len(log),
         source=_source(view, text.origin),
     )
+
+
+def _marks(text: Evidence | Finding) -> list[MarkAnswer]:
+    return [MarkAnswer(code=mark.code, count=mark.count) for mark in text.marks]
 
 
 def _source(view: JobView, origin: Origin) -> SourceAnswer:

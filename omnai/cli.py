@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from omnai.commands import analyze, capabilities, db, demo, jobs, keys, serve, services, units
+from omnai.commands import (
+    analyze,
+    bench,
+    capabilities,
+    db,
+    demo,
+    findings,
+    jobs,
+    keys,
+    model,
+    serve,
+    services,
+    units,
+)
 
 app = typer.Typer(
     name="omnai",
@@ -20,10 +33,14 @@ app.command("serve")(serve.serve)
 app.command("worker")(serve.worker)
 app.command("submit")(jobs.submit)
 app.command("brief")(jobs.brief)
+app.command("search")(findings.search)
+app.command("note")(findings.note)
 app.command("demo")(demo.demo)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
+app.add_typer(bench.app, name="bench")
 app.add_typer(db.app, name="db")
+app.add_typer(model.app, name="model")
 app.add_typer(services.app, name="services")
 
 

@@ -93,18 +93,7 @@ class Client:
 
     def jobs(self, *, state: str | None, limit: int) -> list[dict[str, Any]]:
         """The newest jobs, up to `limit`."""
-        found: list[dict[str, Any]] = []
-        after: str | None = None
-        while len(found) < limit:
-            query: dict[str, Any] = {"limit": min(limit - len(found), 100)}
-            query |= {"state": state} if state else {}
-            query |= {"after": after} if after else {}
-            page = self._json("GET", "/v1/jobs", params=query)
-            found += page["jobs"]
-            after = page["next"]
-            if after is None:
-                break
-        return found
+        return self._listed("/v1/jobs", "jobs", {"state": state} if state else {}, limit=limit)
 
     def watch(self, job_id: str) -> Iterator[dict[str, Any]]:
         """The job now and at each change, until it has ended."""
@@ -128,9 +117,36 @@ class Client:
         return self._json("GET", f"/v1/jobs/{quote(job_id, safe='')}/findings")
 
     def brief(self, job_id: str, form: str) -> bytes:
+        parts: list[bytes] = []
+        self.write_brief(job_id, form, parts.append)
+        return b"".join(parts)
+
+    def write_brief(
+        self,
+        job_id: str,
+        form: str,
+        write: Callable[[bytes], object],
+        *,
+        against: str | None = None,
+    ) -> None:
+        """Hand the brief on piece by piece: one with its pictures may be large."""
         path = f"/v1/jobs/{quote(job_id, safe='')}/brief"
-        content: bytes = self._send("GET", path, params={"format": form}).content
-        return content
+        query = {"format": form} | ({"against": against} if against else {})
+        with self._answered("GET", path, params=query) as answer:
+            for part in answer.iter_bytes(CHUNK_BYTES):
+                write(part)
+
+    def note(self, job_id: str, key: str, *, action: str, text: str) -> dict[str, Any]:
+        return self._json(
+            "POST",
+            f"/v1/jobs/{quote(job_id, safe='')}/findings/{quote(key, safe='')}/notes",
+            json={"action": action, "text": text},
+            headers={"Idempotency-Key": str(uuid.uuid4())},
+        )
+
+    def search(self, filters: Mapping[str, str], *, limit: int) -> list[dict[str, Any]]:
+        """The newest findings that fit, up to `limit`."""
+        return self._listed("/v1/findings", "findings", filters, limit=limit)
 
     def cancel(self, job_id: str) -> dict[str, Any]:
         return self._json("POST", f"/v1/jobs/{quote(job_id, safe='')}/cancel")
@@ -143,19 +159,43 @@ class Client:
             headers={"Idempotency-Key": str(uuid.uuid4())},
         )
 
+    def _listed(
+        self, path: str, name: str, filters: Mapping[str, str], *, limit: int
+    ) -> list[dict[str, Any]]:
+        """Page after page."""
+        found: list[dict[str, Any]] = []
+        after: str | None = None
+        while len(found) < limit:
+            query: dict[str, Any] = {"limit": min(limit - len(found), 100), **filters}
+            query |= {"after": after} if after else {}
+            page = self._json("GET", path, params=query)
+            found += page[name]
+            after = page["next"]
+            if after is None:
+                break
+        return found
+
     def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         answer: dict[str, Any] = self._send(method, path, **request).json()
         return answer
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        with self._answered(method, path, **request) as answer:
+            answer.read()
+        return answer
+
+    @contextlib.contextmanager
+    def _answered(self, method: str, path: str, **request: Any) -> Iterator[httpx.Response]:
+        """An answer whose content is still to come."""
         try:
-            answer = self._http.request(method, path, **request)
+            with self._http.stream(method, path, **request) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise _refusal(answer)
+                yield answer
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             # Not the library's text: it may carry the address with what stands in it.
             raise ApiUnreachable(f"{ApiUnreachable.__doc__} ({type(error).__name__})") from None
-        if answer.is_error:
-            raise _refusal(answer)
-        return answer
 
 
 def _refusal(answer: httpx.Response) -> OmnaiError:

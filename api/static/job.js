@@ -128,7 +128,7 @@ function isReading() {
   return (
     (shown.contains(document.activeElement) && document.activeElement !== shown) ||
     (selection && !selection.isCollapsed && shown.contains(selection.anchorNode)) ||
-    shown.querySelector(".is-cited") !== null ||
+    shown.querySelector(".is-cited, .review[open]") !== null ||
     shown.getBoundingClientRect().top < -200
   );
 }

@@ -136,9 +136,10 @@ def _watch(
     from pipeline.ledger import jobs
     from pipeline.run import Watch
 
-    engine = ENGINES[asked.request.engine]()
     holdings = asked.portfolio.holdings
     text = prompt.system_text(asked.request.objective, holdings)
+    prompt.check_context(text, engine=asked.request.engine, folder=settings.model_folder)
+    engine = ENGINES[asked.request.engine]()
     key = jobs.start_local(
         stores.database,
         recording=recording,

@@ -12,6 +12,7 @@ from omnai import display
 from omnai.client import Client
 from omnai.exits import Exit, refusals
 from pipeline.errors import InputRefused, Problem
+from pipeline.files import writing_whole
 from pipeline.records import JobState
 from pipeline.settings import Settings
 
@@ -113,18 +114,25 @@ def rerun(
 
 def brief(
     job_id: JobId,
-    form: Annotated[str, typer.Option("--format", help="json, md or html.")] = "md",
+    form: Annotated[
+        str,
+        typer.Option("--format", help="json, md, html, pdf, docx, csv, xlsx, vtt, srt or zip."),
+    ] = "md",
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; standard output otherwise.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="JOB", help="Also tell what changed against this job's brief."),
     ] = None,
 ) -> None:
     """Fetch a job's brief as it stands."""
     with refusals(as_json=False), connected() as client:
-        content = client.brief(job_id, form)
         if out is None:
-            sys.stdout.buffer.write(content)
+            client.write_brief(job_id, form, sys.stdout.buffer.write, against=against)
             return
-        out.write_bytes(content)
+        with writing_whole(out) as file:
+            client.write_brief(job_id, form, file.write, against=against)
         display.say(display.seen(str(out)))
 
 

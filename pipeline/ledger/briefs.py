@@ -38,10 +38,13 @@ def store(
     document: bytes,
     canonical_sha256: str,
     release: str,
+    content_sha256: str | None = None,
+    note_count: int = 0,
 ) -> int:
     """Add a revision and return its number; the newest again, where it is the same document.
 
-    Raises JobUnknown.
+    `content_sha256` is of the document without what it compares itself with, `note_count` says how
+    many notes it was assembled from. Raises JobUnknown.
     """
     check_id(job_id)
     with database.transaction() as session:
@@ -55,6 +58,7 @@ def store(
             status,
             release,
         ):
+            newest.note_count = max(newest.note_count, note_count)
             return newest.revision
         revision = 1 if newest is None else newest.revision + 1
         session.execute(
@@ -65,6 +69,8 @@ def store(
                 canonical_sha256=canonical_sha256,
                 document=document,
                 release=release,
+                content_sha256=content_sha256,
+                note_count=note_count,
             )
         )
         return revision
@@ -75,8 +81,29 @@ def latest(database: Database, job_id: str) -> StoredBrief | None:
     check_id(job_id)
     with database.transaction() as session:
         row = _newest(session, job_id)
-    if row is None:
-        return None
+    return None if row is None else _stored(row)
+
+
+def newest_other(database: Database, job_id: str, *, content_sha256: str) -> StoredBrief | None:
+    """The newest revision that says something else; none where there is none.
+
+    An older release told no content's digest, so that its briefs all count as something else.
+    """
+    check_id(job_id)
+    with database.transaction() as session:
+        row = session.scalar(
+            select(BriefRow)
+            .where(
+                BriefRow.job_id == job_id,
+                BriefRow.content_sha256.is_distinct_from(content_sha256),
+            )
+            .order_by(BriefRow.revision.desc())
+            .limit(1)
+        )
+    return None if row is None else _stored(row)
+
+
+def _stored(row: BriefRow) -> StoredBrief:
     return StoredBrief(
         job_id=row.job_id,
         revision=row.revision,

@@ -9,16 +9,26 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from pipeline.ledger import dossiers
+from pipeline.errors import ContextTooLong
+from pipeline.ledger import dossiers, jobs
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import LedgerRefused, SlotBusy
 from pipeline.ledger.jobs import SLOT_INDEX
 from pipeline.ledger.schema import BlobRow, EpochRow, JobRow, RecordingRow
-from pipeline.records import EngineInfo, Holding, JobState, Phase, RecordingRecord, Request
+from pipeline.records import (
+    EndReason,
+    EngineInfo,
+    Holding,
+    JobState,
+    Phase,
+    RecordingRecord,
+    Request,
+)
 
 MakePrompt = Callable[[str, Sequence[Holding]], str]
-"""The exact system text for an objective and its holdings; `pipeline.prompt` makes it."""
+"""The exact system text for an objective and its holdings; `pipeline.prompt` makes it. Raises
+ContextTooLong for one that the engine does not take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,19 +56,31 @@ def claim(
 ) -> Claimed | None:
     """Open the next epoch of the first job in the queue; none where nothing waits for this engine.
 
-    Raises SlotBusy where another epoch still holds the slot, and whatever `prompt` raises; the job
+    A job whose context is too long fails without an epoch, and the next one is looked at. Raises
+    SlotBusy where another epoch still holds the slot, and whatever else `prompt` raises; the job
     stays queued then.
     """
     try:
-        with database.transaction() as session:
-            job = session.scalar(
-                select(JobRow)
-                .where(*_claimable(engine.name))
-                .order_by(JobRow.priority, JobRow.created_at, JobRow.id)
-                .limit(1)
-                .with_for_update(skip_locked=True, key_share=True)
-            )
-            return None if job is None else _open(session, job, engine, slot, host, pid, prompt)
+        while True:
+            with database.transaction() as session:
+                job = session.scalar(
+                    select(JobRow)
+                    .where(*_claimable(engine.name))
+                    .order_by(JobRow.priority, JobRow.created_at, JobRow.id)
+                    .limit(1)
+                    .with_for_update(skip_locked=True, key_share=True)
+                )
+                if job is None:
+                    return None
+                try:
+                    return _open(session, job, engine, slot, host, pid, prompt)
+                except ContextTooLong as refused:
+                    jobs.refuse(
+                        session,
+                        job.id,
+                        end_reason=EndReason.CONTEXT_TOO_LONG,
+                        end_detail=refused.message,
+                    )
     except LedgerRefused as refusal:
         if refusal.constraint == SLOT_INDEX:
             raise SlotBusy from refusal

@@ -9,6 +9,7 @@ from typing import TypeVar
 from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
+from pipeline.ledger import notes
 from pipeline.ledger.database import Database
 from pipeline.ledger.documents import from_document
 from pipeline.ledger.errors import JobUnknown
@@ -30,6 +31,7 @@ from pipeline.ledger.schema import (
 )
 from pipeline.ledger.schema.jobs import STATE_TIMES
 from pipeline.ledger.schema.texts import UnderTurn
+from pipeline.ledger.texts import TextKey
 from pipeline.records import (
     Decision,
     Dossier,
@@ -51,10 +53,8 @@ from pipeline.records import (
     RecordingRecord,
     Request,
     SessionEnd,
+    TextMark,
 )
-
-TextKey = tuple[int, int, int]
-"""Epoch, turn and block: where a text stands in its job."""
 
 _TextRow = TypeVar("_TextRow", EvidenceRow, FindingRow)
 _Named = TypeVar("_Named")
@@ -92,6 +92,7 @@ def load(database: Database, job_id: str) -> Dossier:
             units=_units(session, job_id),
             findings=findings_of(session, job_id),
             evidence=evidence_of(session, job_id),
+            notes=notes.of(session, job_id),
         )
 
 
@@ -179,6 +180,7 @@ def _units(session: Session, job_id: str) -> tuple[FedUnit, ...]:
             UnitRow.rms_dbfs,
             UnitRow.is_end_of_turn,
             UnitRow.decision,
+            UnitRow.inference_ms,
         )
         .where(UnitRow.job_id == job_id)
         .order_by(UnitRow.epoch, UnitRow.sequence)
@@ -198,7 +200,8 @@ def evidence_of(
             block=row.block,
             kind=EvidenceKind(row.kind),
             text=row.text,
-            origin=_origin(row, frames),
+            origin=origin_of(row, frames),
+            marks=_marks(row),
         )
         for row in rows
     )
@@ -225,7 +228,8 @@ def findings_of(
             verification=row.verification,
             is_closed=row.is_closed,
             text=row.text,
-            origin=_origin(row, frames),
+            origin=origin_of(row, frames),
+            marks=_marks(row),
         )
         for row in rows
     )
@@ -239,7 +243,11 @@ def _texts(
     return wanted if after is None else wanted.where(tuple_(*key) > after)
 
 
-def _origin(
+def _marks(row: EvidenceRow | FindingRow) -> tuple[TextMark, ...]:
+    return tuple(from_document(TextMark, mark) for mark in row.marks)
+
+
+def origin_of(
     row: EvidenceRow | FindingRow, frames: Mapping[TextKey, tuple[FrameRecord, ...]]
 ) -> Origin:
     return Origin(

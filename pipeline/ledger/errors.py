@@ -59,6 +59,18 @@ class EpochUnknown(OmnaiError):
     code = "epoch_unknown"
 
 
+class FindingUnknown(OmnaiError):
+    """There is no such finding."""
+
+    code = "finding_unknown"
+
+
+class NotesFull(OmnaiError):
+    """This finding has as many notes as it may have; what is written there stays."""
+
+    code = "notes_full"
+
+
 class RecordingUnknown(OmnaiError):
     """There is no such recording."""
 

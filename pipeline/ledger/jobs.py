@@ -15,6 +15,7 @@ from pipeline.ledger.errors import EdgeRefused, JobUnknown, LedgerRefused, SlotB
 from pipeline.ledger.ids import is_id
 from pipeline.ledger.schema import BlobRow, EpochRow, HoldingRow, JobRow, RecordingRow
 from pipeline.ledger.schema.jobs import STATE_TIMES
+from pipeline.ledger.words import holding_text
 from pipeline.records import (
     EndReason,
     EngineInfo,
@@ -189,6 +190,16 @@ def give_up(
         return _end_job(session, key.job_id, JobState.FAILED, end_reason, end_detail)
 
 
+def refuse(session: Session, job_id: str, *, end_reason: EndReason, end_detail: str) -> None:
+    """Fail a queued job that the caller has locked; no epoch of it runs."""
+    session.execute(
+        _moved(job_id, JobState.FAILED, end_reason, end_detail)
+        .where(JobRow.state == JobState.QUEUED.value)
+        .values(next_start_s=None)
+        .execution_options(synchronize_session=False)
+    )
+
+
 def state_of(database: Database, job_id: str) -> JobState:
     """Raises JobUnknown."""
     check_id(job_id)
@@ -327,6 +338,9 @@ def insert_holdings(session: Session, job_id: str, holdings: Sequence[Holding]) 
                 "asset_type": holding.asset_type,
                 "weight_pct": holding.weight_pct,
                 "aliases": list(holding.aliases),
+                "search_text": holding_text(
+                    holding.id, holding.name, holding.ticker, holding.exchange, holding.aliases
+                ),
             }
             for position, holding in enumerate(holdings)
         ],

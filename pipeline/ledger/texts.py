@@ -19,10 +19,15 @@ from pipeline.ledger.schema import (
     FindingHoldingRow,
     FindingRow,
     FrameRow,
+    HoldingRow,
 )
+from pipeline.ledger.words import finding_text
 from pipeline.records import Evidence, Finding, Frame
 
 Text = Evidence | Finding
+
+TextKey = tuple[int, int, int]
+"""Epoch, turn and block: where a text stands in its job."""
 
 _Keyed = EvidenceRow | FindingRow | EvidenceFrameRow | FindingFrameRow | FindingHoldingRow
 
@@ -94,6 +99,8 @@ def _write_finding(session: Session, key: EpochKey, finding: Finding) -> None:
     )
     for table in earlier:
         session.execute(delete(table).where(*_at(table, key, finding)))
+    said = (finding.evidence, finding.implication, finding.uncertainty, finding.verification)
+    named = (*finding.unmatched, *finding.ambiguous)
     _put(
         session,
         FindingRow,
@@ -107,6 +114,7 @@ def _write_finding(session: Session, key: EpochKey, finding: Finding) -> None:
             "uncertainty": finding.uncertainty,
             "verification": finding.verification,
             "is_closed": finding.is_closed,
+            "search_text": finding_text((*said, *named), _names(session, key, finding)),
         },
     )
     _write_frames_named(session, FindingFrameRow, key, finding)
@@ -118,6 +126,15 @@ def _write_finding(session: Session, key: EpochKey, finding: Finding) -> None:
                 for position, holding_id in enumerate(finding.holding_ids)
             ],
         )
+
+
+def _names(session: Session, key: EpochKey, finding: Finding) -> Sequence[str]:
+    """What its holdings are called, folded."""
+    return session.scalars(
+        select(HoldingRow.search_text)
+        .where(HoldingRow.job_id == key.job_id, HoldingRow.id.in_(finding.holding_ids))
+        .order_by(HoldingRow.position)
+    ).all()
 
 
 def _write_frames_named(
@@ -156,6 +173,7 @@ def _columns(key: EpochKey, text: Text) -> dict[str, object]:
     origin = text.origin
     return _key_columns(key, text) | {
         "text": text.text,
+        "marks": text.marks,
         "generated_start_ms": origin.generated_in.start_ms,
         "generated_end_ms": origin.generated_in.end_ms,
         "available_from_ms": origin.available_from_ms,

@@ -137,6 +137,7 @@ def _clock_columns(reply: Reply, clocks: UnitClocks) -> dict[str, object]:
         "inference_started_at": clocks.inference_started_at,
         "inference_ended_at": clocks.inference_ended_at,
         "emitted_at": clocks.emitted_at,
+        "engine_clocks": reply.clocks,
     }
 
 

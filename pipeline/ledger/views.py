@@ -17,7 +17,6 @@ from sqlalchemy.orm import Session, aliased
 from pipeline.ledger import dossiers
 from pipeline.ledger.database import Database
 from pipeline.ledger.documents import from_document
-from pipeline.ledger.dossiers import TextKey
 from pipeline.ledger.errors import CursorRefused, JobUnknown
 from pipeline.ledger.jobs import check_id
 from pipeline.ledger.schema import (
@@ -30,6 +29,7 @@ from pipeline.ledger.schema import (
     UnitRow,
 )
 from pipeline.ledger.schema.jobs import STATE_TIMES
+from pipeline.ledger.texts import TextKey
 from pipeline.plain import Json, to_plain
 from pipeline.records import (
     Decision,

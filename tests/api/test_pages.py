@@ -242,6 +242,31 @@ def test_a_running_job_is_canceled_from_its_page(
     expect(page.locator("article.finding")).to_have_count(1)
 
 
+def test_a_finding_is_accepted_searched_for_and_followed_to_its_moment(
+    site: Site, reader: Reader, clips: Clips
+) -> None:
+    page = reader.page
+    page.goto(f"/jobs/{watched(site, plain(clips), cited())}")
+    article = page.locator("article.finding", has_text="Orders of 1.9 billion.")
+    article.get_by_text("Note, accept or reject").click()
+    article.get_by_label("Note").fill("Agrees with the filing.")
+    reader.shoot("job-noting", is_whole=False)
+    article.get_by_role("button", name="Accept").click()
+    expect(article.locator(".state.accepted")).to_be_visible()
+    expect(article).to_contain_text("Agrees with the filing.")
+    page.get_by_role("link", name="Search").click()
+    page.get_by_label("Words").fill('"1.9 billion"')
+    page.get_by_label("State").select_option("accepted")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator(".hit")).to_have_count(1)
+    reader.shoot("search")
+    assert reader.overflow_px() == 0
+    page.add_init_script("HTMLMediaElement.prototype.play = () => Promise.resolve()")
+    page.locator(".hit a").click()
+    stand(page)
+    assert current_s(page) == pytest.approx(CITED_S[1], abs=TOLERANCE_S)
+
+
 def test_a_job_is_submitted_and_canceled_with_the_keyboard_alone(
     browser: Browser, site: Site, tmp_path: Path
 ) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import jsonschema
 import pytest
 from flask import Flask
+from werkzeug.http import parse_options_header
 
-from api import make_app
+from api import downloads, make_app
 from api.service import EXTENSION, Service
 from pipeline.engine.rehearsal import RehearsalEngine
 from pipeline.ledger import audit, briefs
@@ -19,8 +22,12 @@ from pipeline.ledger.database import Database
 from pipeline.ledger.keys import Role
 from pipeline.settings import Settings
 from tests.api.conftest import SAMPLES, Person, person, work
+from tests.api.reviewed import ended
 from tests.clips import run_ffmpeg
 from tests.doubles import ScriptedEngine
+from tests.pipeline.ledger.queued import submit
+
+OFFICE = "application/vnd.openxmlformats-officedocument"
 
 
 @dataclass(frozen=True)
@@ -96,9 +103,99 @@ def test_a_brief_comes_in_the_form_asked_for(
 
 
 def test_a_form_that_there_is_not_is_refused(done: Done) -> None:
-    answer = done.ada.get(f"{done.path}/brief", headers={"Accept": "application/pdf"})
+    answer = done.ada.get(f"{done.path}/brief", headers={"Accept": "image/png"})
     assert (answer.status_code, answer.get_json()["code"]) == (406, "format_refused")
-    assert done.ada.get(f"{done.path}/brief?format=pdf").status_code == 422
+    assert done.ada.get(f"{done.path}/brief?format=odt").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "begins"),
+    [
+        ("json", "application/json", b'{"'),
+        ("md", "text/markdown; charset=utf-8", b"# "),
+        ("html", "text/html; charset=utf-8", b"<!"),
+        ("pdf", "application/pdf", b"%PDF-"),
+        ("docx", f"{OFFICE}.wordprocessingml.document", b"PK"),
+        ("csv", "text/csv; charset=utf-8", b""),
+        ("xlsx", f"{OFFICE}.spreadsheetml.sheet", b"PK"),
+        ("vtt", "text/vtt; charset=utf-8", b"WEBVTT"),
+        ("srt", "application/x-subrip", b""),
+        ("zip", "application/zip", b"PK"),
+    ],
+)
+def test_each_form_comes_whole_with_its_own_digest_and_a_name(
+    done: Done, form: str, kind: str, begins: bytes
+) -> None:
+    answer = done.ada.get(f"{done.path}/brief?format={form}")
+    assert (answer.status_code, answer.content_type) == (200, kind)
+    assert answer.data.startswith(begins)
+    assert answer.content_length == len(answer.data)
+    digest = hashlib.sha256(answer.data).digest()
+    assert answer.headers["Repr-Digest"] == f"sha-256=:{base64.b64encode(digest).decode()}:"
+    way = "inline" if form in ("json", "md", "html") else "attachment"
+    named = f'{way}; filename="call.{form}"'
+    assert answer.headers["Content-Disposition"] == named
+    tag = {"If-None-Match": answer.headers["ETag"]}
+    by_type = done.ada.get(f"{done.path}/brief", headers={"Accept": kind.partition(";")[0]} | tag)
+    assert (by_type.status_code, by_type.data) == (304, b"")
+    head = done.ada.head(f"{done.path}/brief?format={form}")
+    assert (head.content_length, head.data) == (len(answer.data), b"")
+    assert head.headers["Repr-Digest"] == answer.headers["Repr-Digest"]
+
+
+def test_files_that_leave_the_browser_lead_back_to_where_omnai_is_said_to_be(done: Done) -> None:
+    media = f"/v1/recordings/{done.recording_id}/media".encode()
+    pdf = done.ada.get(f"{done.path}/brief?format=pdf", headers={"Host": "evil.test"}).data
+    assert b"http://127.0.0.1:8321" + media in pdf
+    assert b"evil.test" not in pdf
+
+
+def test_a_brief_is_compared_with_another_jobs_that_the_caller_may_see(done: Done) -> None:
+    other = ended(done.database, "ada", "A chart falls.")
+    bobs = ended(done.database, "bob", "A chart falls.")
+    told = done.ada.get(f"{done.path}/brief?against={other}").get_json()
+    (compared,) = [found for found in told["changes"] if found["basis"] == "job"]
+    assert (compared["job_id"], compared["revision"]) == (other, 1)
+    gone = [change for group in compared["groups"] for change in group["changes"]]
+    assert ("gone", "A chart falls.") in [
+        (change["kind"], (change["before"] or {}).get("observed")) for change in gone
+    ]
+    for job_id in (bobs, "00000000-0000-4000-8000-000000000000", "x"):
+        refused = done.ada.get(f"{done.path}/brief?against={job_id}")
+        assert (refused.status_code, refused.get_json()["code"]) == (404, "job_unknown")
+    running = submit(done.database, "ada")
+    refused = done.ada.get(f"{done.path}/brief?against={running}")
+    assert (refused.status_code, refused.get_json()["code"]) == (409, "brief_missing")
+    done.ada.post(f"/v1/jobs/{running}/cancel")
+
+
+def test_the_schema_of_the_json_is_published(done: Done) -> None:
+    answer = done.bob.get("/v1/schemas/brief")
+    assert (answer.status_code, answer.content_type) == (200, "application/schema+json")
+    jsonschema.validate(done.ada.get(f"{done.path}/brief").get_json(), json.loads(answer.data))
+    tag = {"If-None-Match": answer.headers["ETag"]}
+    assert done.bob.get("/v1/schemas/brief", headers=tag).status_code == 304
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "is_plain"),
+    [
+        ("Q3 call", "Q3-call.pdf", True),
+        ("../../etc/passwd", "etc-passwd.pdf", True),
+        ('a"; filename="x.exe', "a-filename-x-exe.pdf", True),
+        ("\u202efdp.exe\r\nX: y", "fdp-exe-X-y.pdf", True),
+        ("...", "brief.pdf", True),
+        ("x" * 500, "x" * 60 + ".pdf", True),
+        ("トヨタ 説明会", "トヨタ-説明会.pdf", False),
+    ],
+)
+def test_a_files_name_is_a_name_and_nothing_else(title: str, name: str, is_plain: bool) -> None:
+    assert downloads.safe_name(title, ending="pdf") == name
+    told = downloads.disposition(title, ending="pdf", is_shown=False)
+    assert told.isascii()
+    assert ("filename*=" in told) is not is_plain
+    _, given = parse_options_header(told)
+    assert given["filename"] == name
 
 
 def test_a_briefs_links_lead_to_the_recording_and_its_frames(done: Done) -> None:

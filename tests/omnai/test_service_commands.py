@@ -17,6 +17,7 @@ from pipeline.ledger import keys
 from pipeline.ledger.database import connect
 from pipeline.ledger.keys import Role
 from pipeline.settings import Settings
+from tests.api.reviewed import KEY, ended
 from tests.service import await_ready, free_port, running
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -123,6 +124,36 @@ def test_a_brief_is_written_where_it_is_asked_for(api: None, run: Run, tmp_path:
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "brief.html").read_text().startswith("<!")
     assert run("brief", job["id"]).stdout.startswith("# ")
+
+
+def test_a_finding_is_noted_searched_for_and_shown_in_every_form(
+    api: None, run: Run, settings: Settings, tmp_path: Path
+) -> None:
+    assert settings.database_url is not None
+    database = connect(settings.database_url)
+    job_id = ended(database, "ada", "A chart falls.", "Orders of 1.9 billion.")
+    database.dispose()
+    noted = run("note", job_id, KEY, "--accept", "--text", "Page 12.", "--json")
+    assert noted.returncode == 0, noted.stderr
+    assert json.loads(noted.stdout)["action"] == "accept"
+    listed = run("search", "chart", "--holding", "ACME", "--state", "accepted")
+    assert job_id in listed.stdout
+    assert "A chart falls." in listed.stdout
+    assert "1.9 billion" not in listed.stdout
+    (hit,) = json.loads(run("search", '"1.9 billion"', "--json").stdout)
+    assert (hit["job_id"], hit["key"], hit["state"]) == (job_id, "1.1.0", "open")
+    ran = run("brief", job_id, "--format", "pdf", "-o", tmp_path / "brief.pdf")
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "brief.pdf").read_bytes().startswith(b"%PDF-")
+    compared = run("brief", job_id, "--format", "json", "--against", job_id)
+    assert [found["basis"] for found in json.loads(compared.stdout)["changes"]][-1:] == ["job"]
+    for refused in (
+        run("note", job_id, KEY, "--accept", "--done", "--json"),
+        run("note", job_id, "9.9.9", "--done", "--json"),
+        run("brief", job_id, "--format", "odt", "-o", tmp_path / "brief.odt"),
+    ):
+        assert refused.returncode == 2
+    assert [found.name for found in tmp_path.iterdir()] == ["brief.pdf"]
 
 
 def test_what_the_api_refuses_is_told_like_a_refusal_of_our_own(

@@ -7,6 +7,7 @@ from pipeline.ledger.schema.briefs import BriefRow
 from pipeline.ledger.schema.columns import Base
 from pipeline.ledger.schema.epochs import EpochRow, GapRow, UnitRow
 from pipeline.ledger.schema.jobs import BlobRow, HoldingRow, JobRow, RecordingRow
+from pipeline.ledger.schema.notes import FindingNoteRow
 from pipeline.ledger.schema.reruns import RerunRow
 from pipeline.ledger.schema.service import AuditRow, IdempotencyRow, WorkerRow
 from pipeline.ledger.schema.texts import (
@@ -30,6 +31,7 @@ __all__ = [
     "EvidenceRow",
     "FindingFrameRow",
     "FindingHoldingRow",
+    "FindingNoteRow",
     "FindingRow",
     "FrameRow",
     "GapRow",

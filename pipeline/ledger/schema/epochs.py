@@ -130,6 +130,8 @@ class UnitRow(UnderEpoch, Base):
     inference_ended_at: Mapped[datetime]
     emitted_at: Mapped[datetime]
     committed_at: Mapped[CreatedAt]
+    engine_clocks: Mapped[Document | None]
+    """None for an engine that does not tell them apart."""
 
 
 class GapRow(UnderEpoch, Base):

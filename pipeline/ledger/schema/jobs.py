@@ -103,6 +103,7 @@ class JobRow(Base):
             postgresql_where=text("state = 'queued'"),
         ),
         Index(None, "owner", "created_at"),
+        Index(None, "created_at", "id"),
         Index(None, "recording_id"),
     )
 
@@ -160,3 +161,5 @@ class HoldingRow(Base):
     asset_type: Mapped[str]
     weight_pct: Mapped[Decimal] = mapped_column(Numeric())
     aliases: Mapped[list[str]]
+    search_text: Mapped[str] = mapped_column(server_default=text("''"))
+    """Its names, folded as `pipeline.ledger.words` does."""

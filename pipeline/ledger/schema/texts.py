@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index
+from typing import Annotated
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pipeline.ledger.schema.columns import (
     Base,
+    StoredJson,
     UnderEpoch,
     is_one_of,
     is_sha256,
     under_epoch,
 )
+from pipeline.plain import Json
 from pipeline.records import FRAME_BYTES_MAX, EvidenceKind
+
+Marks = Annotated[
+    list[Json],
+    mapped_column(StoredJson(), server_default=text("'[]'::jsonb"), sort_order=1),
+]
+"""Counted remarks on a text, as `jsonb`; after the columns that all texts have."""
 
 KEY = ("job_id", "epoch", "turn", "block")
 
@@ -78,6 +88,7 @@ class EvidenceRow(FromUnits, Base):
     __table_args__ = (*_from_units(), is_one_of("kind", EvidenceKind, name="kind_known"))
 
     kind: Mapped[str]
+    marks: Mapped[Marks]
 
 
 class FindingRow(FromUnits, Base):
@@ -94,6 +105,9 @@ class FindingRow(FromUnits, Base):
     uncertainty: Mapped[str]
     verification: Mapped[str]
     is_closed: Mapped[bool]
+    marks: Mapped[Marks]
+    search_text: Mapped[str] = mapped_column(server_default=text("''"), sort_order=2)
+    """What it says and the names of its holdings, folded as `pipeline.ledger.words` does."""
 
 
 class FindingHoldingRow(UnderTurn, Base):

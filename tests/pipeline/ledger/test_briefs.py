@@ -48,6 +48,29 @@ def test_another_document_is_another_revision_and_the_same_is_not(
     assert (latest.revision, latest.document) == (4, b"1")
 
 
+def test_the_newest_that_says_something_else_is_found(database: Database, key: EpochKey) -> None:
+    def revise(content: bytes) -> int:
+        return briefs.store(
+            database,
+            key.job_id,
+            status="partial",
+            document=content,
+            canonical_sha256=digest(content),
+            release="1",
+            content_sha256=digest(content[:1]),
+        )
+
+    def other(content: bytes) -> int | None:
+        found = briefs.newest_other(database, key.job_id, content_sha256=digest(content))
+        return None if found is None else found.revision
+
+    assert other(b"a") is None
+    assert store(database, key, b"of an older release") == 1
+    assert other(b"a") == 1
+    assert [revise(content) for content in (b"a1", b"b1", b"b2")] == [2, 3, 4]
+    assert (other(b"a"), other(b"b"), other(b"c")) == (4, 2, 4)
+
+
 def test_two_publishers_at_once_get_two_revisions(database: Database, key: EpochKey) -> None:
     threads = [
         threading.Thread(target=store, args=(database, key, bytes([number]))) for number in range(4)

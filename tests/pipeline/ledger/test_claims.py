@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from pipeline.errors import ContextTooLong
 from pipeline.ledger import claims, dossiers, epochs, jobs
 from pipeline.ledger.claims import Claimed
 from pipeline.ledger.database import Database, connect
@@ -191,3 +192,25 @@ def test_a_cancel_and_a_claim_at_once_agree(database: Database) -> None:
         assert (seen, ended) == (JobState.CANCELED, JobState.CANCELED)
     else:
         assert (seen, ended) == (JobState.CANCELING, JobState.CANCELING)
+
+
+def test_a_job_whose_context_is_too_long_fails_without_an_epoch_and_the_next_one_is_claimed(
+    database: Database,
+) -> None:
+    def measured(objective: str, holdings: Sequence[Holding]) -> str:
+        if objective == "Much.":
+            raise ContextTooLong(tokens=4001, limit=4000)
+        return objective
+
+    queue_is(database, "objective = 'Much.', next_start_s = 5", "objective = 'Much.'", "")
+    found = claim(database, prompt=measured)
+    assert found is not None
+    assert found.request.objective == make_request().objective
+    told = rows(
+        database,
+        "SELECT state, end_reason, end_detail LIKE '%4001 tokens%at most 4000%',"
+        " failed_at IS NOT NULL, next_start_s FROM jobs WHERE objective = 'Much.'",
+    )
+    assert told == [("failed", "context_too_long", True, True, None)] * 2
+    assert rows(database, "SELECT job_id::text FROM epochs") == [(found.key.job_id,)]
+    assert claim(database, slot="another", prompt=measured) is None

@@ -56,6 +56,7 @@ def test_a_unit_comes_back_as_it_was_fed(database: Database, key: EpochKey) -> N
         rms_dbfs=-23.5,
         decision=Decision.SPEAK,
         is_end_of_turn=False,
+        inference_ms=12.5,
     )
     [row] = rows(database, "SELECT * FROM units")
     assert (row.text, row.generation_id, row.tokens, row.cached_tokens) == ("Hello", "g0", 2, 812)
