@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from transformers import DynamicCache
+from transformers import DynamicCache, EncoderDecoderCache
 
 from pipeline.engine.minicpm import loading
 from pipeline.engine.minicpm.context import prepare_text_context
@@ -214,9 +214,24 @@ def picture(seed: int = 0, *, width_px: int = 448, height_px: int = 252) -> Imag
     return Image.fromarray(drawn).resize((width_px, height_px))
 
 
-def cached_bytes(cache: DynamicCache) -> int:
-    tensors = [*cache.key_cache, *cache.value_cache]
-    return sum(tensor.untyped_storage().nbytes() for tensor in tensors)
+def remembered_bytes(native: Native) -> int:
+    """Of the decoder's window and of the audio encoder, which forgets by itself every half minute:
+    how much they hold depends on the second, not on how long the epoch has run."""
+    held = (native.decoder.cache, native.model.audio_past_key_values)
+    return sum(tensor.untyped_storage().nbytes() for tensor in _tensors(held))
+
+
+def _tensors(thing: Any) -> Iterator[torch.Tensor]:
+    """Of a tensor, a row of them, or one of the caches of Transformers."""
+    if isinstance(thing, torch.Tensor):
+        yield thing
+    elif isinstance(thing, list | tuple):
+        for part in thing:
+            yield from _tensors(part)
+    elif isinstance(thing, DynamicCache):
+        yield from [*thing.key_cache, *thing.value_cache]
+    elif isinstance(thing, EncoderDecoderCache):
+        yield from _tensors((thing.self_attention_cache, thing.cross_attention_cache))
 
 
 def live_tensor_bytes() -> int:

@@ -30,7 +30,7 @@ def test_every_part_of_the_model_is_on_the_gpu_in_bfloat16(native: Native) -> No
 def test_gpu_memory_stays_flat(native: Native) -> None:
     import torch
 
-    from tests.native.harness import cached_bytes
+    from tests.native.harness import remembered_bytes
 
     session, held = native.engine().open(units.context()), []
     with native.watched() as record, native.narrow(high=1_200, low=600):
@@ -39,7 +39,7 @@ def test_gpu_memory_stays_flat(native: Native) -> None:
                 native.will_speak(16, ends_turn=True)
             session.step(units.unit(nth), epoch=1, sequence=nth)
             record.logits.clear()
-            if nth % 30 == 29:  # the audio encoder forgets by itself every half minute
-                held.append(torch.cuda.memory_allocated() - cached_bytes(native.decoder.cache))
+            if nth % 30 == 29:
+                held.append(torch.cuda.memory_allocated() - remembered_bytes(native))
     session.close()
     assert max(held[2:]) - max(held[:2]) < 32_000_000

@@ -162,7 +162,7 @@ def test_no_control_token_is_public_text(native: Native) -> None:
 
 def test_memory_stays_flat(native: Native) -> None:
     """10,000 units of the tiny network with OMNAI_TEST_LONG=1, listening and speaking."""
-    from tests.native.harness import cached_bytes, live_tensor_bytes
+    from tests.native.harness import live_tensor_bytes, remembered_bytes
 
     is_long = native.is_double and os.environ.get("OMNAI_TEST_LONG") == "1"
     count = 10_000 if is_long else 120 if native.is_double else 60
@@ -181,8 +181,8 @@ def test_memory_stays_flat(native: Native) -> None:
             assert len(duplex.audio_buffer) == 80
             record.feeds.clear()
             record.logits.clear()
-            if nth % (count // 2) == count // 2 - 1:  # the same phase of the encoder's half minute
-                held.append(live_tensor_bytes() - cached_bytes(decoder.cache))
+            if nth % (count // 2) == count // 2 - 1:
+                held.append(live_tensor_bytes() - remembered_bytes(native))
     session.close()
     assert len(held) == 2
     assert held[1] - held[0] < 1_000_000

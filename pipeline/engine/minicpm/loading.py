@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline.engine.minicpm.context import BATCH_TOKENS, TOKENS_MAX
@@ -54,6 +56,7 @@ def load(snapshot: Path, lock: ModelLock, *, device: str, allow_unverified: bool
     weight is read, ModelNotLoaded.
     """
     report = verify_snapshot(snapshot, lock, allow_unverified=allow_unverified)
+    snapshot = _importable(snapshot)
     try:
         # Late: nothing else of this program loads them, and most installations have neither.
         import torch  # type: ignore[import-not-found,unused-ignore]
@@ -94,6 +97,21 @@ def load(snapshot: Path, lock: ModelLock, *, device: str, allow_unverified: bool
         seed=torch.manual_seed,
         check_device=lambda: _compute(torch, device),
     )
+
+
+def _importable(snapshot: Path) -> Path:
+    """The folder under a name that Transformers can import its code by: one without a dot.
+
+    The model's code reads its files again when a session begins, so the other name stays for as
+    long as this process.
+    """
+    if "." not in snapshot.name:
+        return snapshot
+    aside = TemporaryDirectory(prefix="omnai-model-")
+    atexit.register(aside.cleanup)
+    link = Path(aside.name) / snapshot.name.replace(".", "_")
+    link.symlink_to(snapshot.absolute(), target_is_directory=True)
+    return link
 
 
 def duplex_settings(decode: DecodeSettings) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.engine.minicpm import loading
 from pipeline.engine.minicpm.loading import check_tokens, control_tokens
 from pipeline.engine.minicpm.tokens import TokenizerRefused
 from pipeline.engine.registry import ENGINES
@@ -61,3 +62,14 @@ def test_nothing_heavy_is_imported_before_the_engine_is_made() -> None:
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers', 'tokenizers')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_folder_with_a_dot_in_its_name_is_imported_under_another(tmp_path: Path) -> None:
+    folder = tmp_path / "snapshot-4.5"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    importable = loading._importable(folder)
+    assert "." not in importable.name
+    assert (importable / "config.json").read_text() == "{}"
+    plain = tmp_path / "snapshot"
+    assert loading._importable(plain) == plain
