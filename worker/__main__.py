@@ -7,15 +7,14 @@ import os
 import signal
 import sys
 import threading
+from types import FrameType
 
 from pipeline.errors import OmnaiError
 from pipeline.settings import Settings
 from worker import journal
 from worker.app import QUEUE, make_app
 from worker.pool import SOLO, pool_name
-from worker.startup import check_installation, check_queue
-
-REFUSED = 78
+from worker.startup import REFUSED, REFUSED_SIGNAL, check_installation, check_queue
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +32,12 @@ def main() -> int:
     if pool_name() == SOLO:
         log.warning("This host has no semaphores; the engine runs in Celery's own process.")
     threading.Thread(target=_leave_with_supervisor, name="supervisor-watch", daemon=True).start()
+    is_refused = threading.Event()
+
+    def refuse(number: int, frame: FrameType | None) -> None:
+        is_refused.set()
+
+    signal.signal(REFUSED_SIGNAL, refuse)
     app.worker_main(
         [
             *("--quiet", "worker", "--loglevel=WARNING", f"--queues={QUEUE}"),
@@ -41,7 +46,7 @@ def main() -> int:
             *("--without-mingle", "--without-gossip", "--without-heartbeat"),
         ]
     )
-    return 0
+    return REFUSED if is_refused.is_set() else 0
 
 
 def _leave_with_supervisor() -> None:

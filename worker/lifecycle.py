@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 from pipeline.engine.registry import ENGINES
+from pipeline.engine.session import Engine
+from pipeline.errors import OmnaiError
 from pipeline.ledger import workers
 from pipeline.ledger.database import Database, connect
 from pipeline.ledger.errors import DatabaseUnavailable
@@ -28,6 +30,12 @@ PREDECESSOR_S = 30.0
 log = logging.getLogger(__name__)
 
 
+class EngineNotLoaded(OmnaiError):
+    """The engine cannot be loaded; another start would not help."""
+
+    code = "engine_not_loaded"
+
+
 class Lifecycle:
     """What one pool process holds from its start to its end."""
 
@@ -41,7 +49,7 @@ class Lifecycle:
     def begin(self) -> None:
         """Take the slot, end what a predecessor left in it, and load the engine.
 
-        Raises OmnaiError; nothing was claimed.
+        Raises OmnaiError, EngineNotLoaded where it is the engine's; nothing was claimed.
         """
         settings = self._settings
         check_installation(settings)
@@ -60,7 +68,7 @@ class Lifecycle:
         threading.Thread(
             target=self._stamp, args=(database,), name="worker-stamp", daemon=True
         ).start()
-        engine = ENGINES[settings.engine]()
+        engine = _loaded(settings.engine)
         workers.set_state(database, self._worker_id, WorkerState.READY)
         self.station = Station(settings, engine=engine, database=database)
         log.info("The engine is ready.", extra={"action": "ready", "engine": settings.engine})
@@ -89,3 +97,10 @@ class Lifecycle:
                 workers.stamp(database, self._worker_id)
             except DatabaseUnavailable:
                 log.warning("A worker's sign of life was not stored.", extra={"action": "stamp"})
+
+
+def _loaded(name: str) -> Engine:
+    try:
+        return ENGINES[name]()
+    except OmnaiError as error:
+        raise EngineNotLoaded(error.message) from error

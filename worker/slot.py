@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,18 +17,41 @@ from pipeline.settings import Settings
 
 POLL_S = 0.05
 
+ON_GPU = "minicpmo"
+"""The engine whose slot is a GPU."""
+
+UUID_CHARS = 40
+"""Of a whole GPU's UUID; a shorter one is a beginning that the driver may know."""
+
 SUPERVISOR = "supervisor"
 ENGINE = "engine"
 
 
 class SlotTaken(OmnaiError):
-    """Another worker of this host has this slot; choose another number with OMNAI_SLOT."""
+    """Another worker of this host has this slot; choose another number with OMNAI_SLOT, or another
+    GPU with OMNAI_GPU."""
 
     code = "slot_taken"
 
 
 def slot_name(settings: Settings) -> str:
+    """A GPU's UUID, which no other host has; without one the host's name and a number.
+
+    Raises DeviceRefused where the driver does not say which GPU it is.
+    """
+    if settings.engine == ON_GPU:
+        return _gpu_uuid(settings.gpu)
     return f"{settings.host_name}/{settings.slot}"
+
+
+def pinned(settings: Settings) -> Settings:
+    """The same with its GPU by UUID, so that every process of this slot means the same one.
+
+    Raises DeviceRefused.
+    """
+    if settings.engine != ON_GPU:
+        return settings
+    return replace(settings, gpu=slot_name(settings))
 
 
 @contextmanager
@@ -64,6 +89,16 @@ def holder(settings: Settings, role: str) -> int | None:
         return int(text) if text else None
     finally:
         os.close(descriptor)
+
+
+@functools.lru_cache(maxsize=1)
+def _gpu_uuid(wanted: str | None) -> str:
+    from pipeline.engine.minicpm import device  # late: most workers have no GPU
+
+    if wanted is not None and wanted.startswith("GPU-") and len(wanted) == UUID_CHARS:
+        return wanted
+    uuid, _ = device._chosen(wanted, os.environ)
+    return uuid
 
 
 def _try(descriptor: int, operation: int) -> bool:

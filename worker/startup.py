@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,15 +14,24 @@ from typing import Any
 import redis
 
 from pipeline.engine.registry import ENGINES
-from pipeline.errors import InputRefused, Problem
+from pipeline.errors import InputRefused, OmnaiError, Problem
 from pipeline.settings import Settings
+from worker import slot
 from worker.app import broker_url, celery_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
 PACKAGES = ("api", "worker", "pipeline")
 
+ENGINE_PACKAGES = ("torch", "transformers")
+
 ASK_S = 3.0
+
+REFUSED = 78
+"""Exit status of a process that another start would not help (EX_CONFIG of sysexits.h)."""
+
+REFUSED_SIGNAL = signal.SIGUSR2
+"""What the engine's process tells Celery's before it ends it for such a reason."""
 
 MUST_HOLD = (
     "task_acks_late",
@@ -53,6 +63,15 @@ def check_installation(settings: Settings) -> None:
     """Raises WorkerRefused, SettingsRefused."""
     broker_url(settings)
     _refuse([*_missing(settings), *_shadowed()])
+
+
+def check_engine(settings: Settings) -> None:
+    """Raises WorkerRefused where the model cannot be loaded here, without loading anything of it.
+
+    What only loading shows ends the worker too, before it has claimed anything.
+    """
+    if settings.engine == slot.ON_GPU:
+        _refuse([*_packages_missing(), *_gpu_missing(settings), *_model_missing(settings)])
 
 
 def check_queue(conf: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
@@ -103,6 +122,36 @@ def _missing(settings: Settings) -> Iterator[Problem]:
             where="OMNAI_ENGINE",
             message=f"no engine of this name; one of these would be accepted: {', '.join(ENGINES)}",
         )
+
+
+def _packages_missing() -> Iterator[Problem]:
+    for name in ENGINE_PACKAGES:
+        if importlib.util.find_spec(name) is None:
+            yield Problem(
+                code="package_missing",
+                where=name,
+                message="it is not installed; the packages of requirements-gpu.txt are accepted",
+            )
+
+
+def _gpu_missing(settings: Settings) -> Iterator[Problem]:
+    try:
+        slot.slot_name(settings)
+    except OmnaiError as error:
+        yield Problem(code=error.code, where="OMNAI_GPU", message=error.message)
+
+
+def _model_missing(settings: Settings) -> Iterator[Problem]:
+    from pipeline.engine.minicpm.lock import SnapshotRefused, read_lock, verify_snapshot
+
+    try:
+        verify_snapshot(
+            settings.model_folder, read_lock(), allow_unverified=settings.model_allow_unverified
+        )
+    except SnapshotRefused as refused:
+        yield from refused.problems
+    except OmnaiError as error:
+        yield Problem(code=error.code, where="model-lock.json", message=error.message)
 
 
 def _shadowed() -> Iterator[Problem]:

@@ -22,7 +22,14 @@ from pipeline.settings import PREFIX, RESERVED_PREFIXES, Settings
 from worker import dispatcher, journal, reaper, slot, watchdog
 from worker.app import make_app
 from worker.loop import Loop
-from worker.startup import ROOT, check_broker, check_installation, check_queue
+from worker.startup import (
+    REFUSED,
+    ROOT,
+    check_broker,
+    check_engine,
+    check_installation,
+    check_queue,
+)
 
 POLL_S = 0.1
 BACKOFF_S: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -33,7 +40,8 @@ log = logging.getLogger(__name__)
 
 
 def run(settings: Settings) -> int:
-    """Run until SIGTERM, SIGINT or SIGHUP; return the process's exit status.
+    """Run until SIGTERM, SIGINT or SIGHUP, or until the engine cannot be loaded; return the
+    process's exit status.
 
     Called from the main thread of a process of its own. Raises OmnaiError before anything is
     started: WorkerRefused, SettingsRefused, SlotTaken, SchemaOutdated.
@@ -41,6 +49,8 @@ def run(settings: Settings) -> int:
     journal.begin()
     settings = replace(settings, data_dir=settings.data_dir.absolute())
     check_installation(settings)
+    check_engine(settings)
+    settings = slot.pinned(settings)
     check_queue(make_app(settings).conf)
     check_broker(settings)
     assert settings.database_url is not None
@@ -60,6 +70,7 @@ class Supervisor:
         self._settings = settings
         self._database = database
         self._stop = threading.Event()
+        self._is_refused = False
         self._loops = self._make_loops()
 
     def run(self) -> int:
@@ -74,6 +85,8 @@ class Supervisor:
             for loop in self._loops:
                 loop.leave()
         self._end_what_is_left()
+        if self._is_refused:
+            return REFUSED
         is_watched = all(loop.is_alive() or self._stop.is_set() for loop in self._loops)
         return 0 if is_watched else 1
 
@@ -88,6 +101,10 @@ class Supervisor:
             finally:
                 self._end(process)
             if not self._may_go_on():
+                return
+            if process.returncode == REFUSED:
+                log.error("The worker cannot begin; see above.", extra={"action": "refused"})
+                self._is_refused = True
                 return
             failures = 0 if time.monotonic() - began > STEADY_S else failures + 1
             pause_s = BACKOFF_S[min(failures, len(BACKOFF_S)) - 1] if failures else BACKOFF_S[0]

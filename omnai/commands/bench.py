@@ -1,0 +1,129 @@
+"""`omnai bench`: how long an engine takes for a source second."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnai import display
+from omnai.exits import Exit, refusals
+from pipeline.engine.registry import ENGINES
+from pipeline.errors import EngineError, InputRefused, Problem
+from pipeline.plain import to_plain
+from pipeline.records import Options, SessionContext
+from pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from omnai.trial.course import Course
+    from pipeline.engine.session import Engine
+    from pipeline.records import Unit
+
+NATIVE = "minicpmo"
+
+OBJECTIVE = "Say in one sentence what is shown or said, whenever it changes."
+
+app = typer.Typer(help="How fast it is on this machine.", no_args_is_help=True)
+
+
+@app.callback()
+def _bench() -> None:
+    """How fast it is on this machine."""
+
+
+@app.command("engine")
+def engine(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A recording; none makes units of a tone and a picture."),
+    ] = None,
+    units: Annotated[int, typer.Option(min=1, max=36_000, help="At most so many units.")] = 30,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help=f"One of: {', '.join(ENGINES)}. None takes {NATIVE} where OMNAI_MODEL_SNAPSHOT"
+            " names a folder, else OMNAI_ENGINE.",
+            show_default=False,
+        ),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Time each unit inside an engine: median, p95, × realtime, tokens per second, peak memory.
+
+    Nothing waits for the GPU to be measured. Needs no queue and no database.
+    """
+    with refusals(as_json=json_):
+        settings = Settings.from_environment()
+        name = engine or (settings.engine if settings.model_snapshot is None else NATIVE)
+        with ExitStack() as opened:
+            fed = _units(file, settings, units, opened)
+            made = _engine(name, settings)
+            course = _run(made, fed)
+        _show(made, course, "made up" if file is None else file.name, as_json=json_)
+    if isinstance(course.fault, EngineError):
+        raise typer.Exit(Exit.FAULT)
+    raise typer.Exit(Exit.DONE if course.fault is None else Exit.PARTIAL)
+
+
+def _units(file: Path | None, settings: Settings, count: int, opened: ExitStack) -> Iterator[Unit]:
+    from omnai.trial.feed import first_units, made_up, peeked
+
+    if file is None:
+        return made_up(count)
+    return peeked(opened.enter_context(closing(first_units(file, settings, count=count))))
+
+
+def _engine(name: str, settings: Settings) -> Engine:
+    if name not in ENGINES:
+        raise InputRefused(
+            Problem(
+                code="engine_unknown",
+                where="engine",
+                message="no engine of this name; one of these would be accepted:"
+                f" {', '.join(ENGINES)}",
+            )
+        )
+    if name != NATIVE:
+        return ENGINES[name]()
+    from pipeline.engine.minicpm import trial
+
+    return trial.load_for_trial(settings).engine
+
+
+def _run(engine: Engine, units: Iterator[Unit]) -> Course:
+    from omnai.trial.course import run_course
+    from pipeline.prompt import system_text
+
+    context = SessionContext(
+        epoch=1, prompt=system_text(OBJECTIVE, ()), holdings=(), options=Options()
+    )
+    return run_course(engine.open(context), units)
+
+
+def _show(engine: Engine, course: Course, source: str, *, as_json: bool) -> None:
+    from omnai.trial.figures import by_decision
+    from omnai.trial.words import show_figures, show_memory
+    from pipeline.engine.minicpm.memory import peak_memory
+
+    info, figures, memory = engine.describe(), by_decision(course.steps), peak_memory()
+    if as_json:
+        fault = course.fault
+        display.write_json(
+            {
+                "engine": to_plain(info),
+                "source": source,
+                "figures": to_plain(figures),
+                "memory": to_plain(memory),
+                "fault": None if fault is None else {"code": fault.code, "message": fault.message},
+            }
+        )
+        return
+    display.say(display.seen(f"{info.name} at {info.revision} on {info.device}, units: {source}"))
+    show_figures(figures)
+    show_memory(memory)
+    if course.fault is not None:
+        display.warn(f"the run broke off: {course.fault.message}")
