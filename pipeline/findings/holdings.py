@@ -6,17 +6,36 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pipeline.characters import is_invisible
 from pipeline.records import Holding
 
 _ONE_WORD_FORMS = (
-    "ab ag aps as asa bhd bv co company corp corporation cv gmbh inc incorporated kg kgaa kk "
-    "jsc limited llc llp lp ltd ltda nv ojsc oy oyj pjsc plc pte pty qpsc sa sab sarl sas se spa "
-    "srl tbk ulc"
+    "ab abp ag aktiebolag aktiengesellschaft aktieselskab aps as asa aş bhd bsc bv bvba co "
+    "company corp corporation cv dd doo ead eood gmbh hf inc incorporated jsc kft kg kgaa kk ksc "
+    "limited llc llp lp ltd ltda nv nyrt ojsc ood oy oyj pcl pjsc plc psc pte pty qpsc sa saog sab "
+    "sarl sas sca sdn se sgps slu spa srl srls tas tbk ulc zao zrt ао зао оао ооо пао"  # noqa: RUF001
 )
-LEGAL_SUFFIXES = (("a", "s"), ("de", "cv"), *((form,) for form in _ONE_WORD_FORMS.split()))
+_LONG_FORMS = (
+    "public company limited|public limited company|limited liability company|joint stock company|"
+    "sp z oo|de cv|a s"
+)
+_WRITTEN_ON_FORMS = "株式会社 股份有限公司 有限责任公司 有限責任公司 有限公司 有限会社 주식회사"
+LEGAL_SUFFIXES = frozenset(
+    (
+        *(tuple(form.split()) for form in _LONG_FORMS.split("|")),
+        *((form,) for form in (*_ONE_WORD_FORMS.split(), *_WRITTEN_ON_FORMS.split())),
+    )
+)
 """Legal forms as words, without their dots; taken off the end of a name, one after another."""
+
+_FORM_WORDS_MAX = max(map(len, LEGAL_SUFFIXES))
+_WRITTEN_ON = re.compile(f"(?<=.)(?:{'|'.join(_WRITTEN_ON_FORMS.split())})$")
+"""Some scripts write the form on without a space."""
+
+NAMES_KEPT = 4096
+"""Names whose words are kept: a portfolio's are read again for every epoch."""
 
 SUFFIX_ITEMS_MAX = 2
 """Commas that a legal form may bring into a name as said: `Acme Co., Ltd.` has two."""
@@ -206,6 +225,7 @@ class HoldingsIndex:
         return bool(stem) and any(name_words(name)[: len(stem)] == stem for name in names)
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def name_words(name: str) -> _Words:
     """The words of a name, without case and punctuation; `&` is a word, like `and`."""
     plain = unicodedata.normalize("NFKC", name).casefold().replace("&", " and ")
@@ -221,22 +241,18 @@ def without_legal_suffix(words: _Words) -> _Words:
     """The words without the legal forms at their end; never none of them."""
     end = len(words)
     while True:
-        form = next(
-            (
-                suffix
-                for suffix in LEGAL_SUFFIXES
-                if end > len(suffix) and words[end - len(suffix) : end] == suffix
-            ),
-            None,
-        )
-        if form is None:
-            return words[:end]
-        end -= len(form)
+        longest = min(_FORM_WORDS_MAX, end - 1)
+        for length in range(longest, 0, -1):
+            if words[end - length : end] in LEGAL_SUFFIXES:
+                end -= length
+                break
+        else:
+            return (*words[: end - 1], _WRITTEN_ON.sub("", words[end - 1])) if end else ()
         if end > 1 and words[end - 1] == "and":
             end -= 1
 
 
-_SEPARATOR = re.compile(r" ?[,;，；、،؛] ?(?:and )?| and ", re.IGNORECASE)  # noqa: RUF001
+_SEPARATOR = re.compile(r" ?[,;，；、،؛] ?(?:and )?| and(?: |$)", re.IGNORECASE)  # noqa: RUF001
 _LIST_ITEM = re.compile(r"(?:^|[,;]?\n)\s*(?:[-•*▪●・]|\d{1,3}[.)])\s+")
 """A list marker at the start of a line parts items as a comma does."""
 _BRACKETED = re.compile(r"(?P<outer>[^()（）]+?) ?[(（](?P<inner>[^()（）]+)[)）]")  # noqa: RUF001

@@ -38,8 +38,10 @@ class Statement:
     """To which quantity, by its number, a word belongs that the text has once."""
     content: frozenset[str]
     """What its other words mean; of scripts without spaces, their ideographs."""
-    clauses: Mapping[Clause, int]
-    """Its clauses without their order."""
+    sides: Mapping[str, int]
+    """Of a word of a comparison that the text has once: 0 before `exceed` or `than`, 1 after it."""
+    clauses: frozenset[tuple[Clause, int]]
+    """Its clauses without their order, each with how often it comes."""
 
 
 def has_other_topic(a: Statement, b: Statement) -> bool:
@@ -58,25 +60,31 @@ def has_same_terms(a: Statement, b: Statement) -> bool:
     The order counts within each kind, since `from 4% to 5%` is not `from 5% to 4%`; it does not
     where both texts have the same clauses in another order.
     """
-    if a.modalities != b.modalities:
-        return False
-    if not (b.words.issuperset(a.names) and a.words.issuperset(b.names)):
-        return False
-    if _is_reworded(a.content, b.content):
-        return False
     if a.clauses == b.clauses:
-        return True
+        return a.modalities == b.modalities
     return (
+        # What differs most often comes first: a brief holds every finding against many.
         _are_same_quantities(a.quantities, b.quantities)
         and a.periods == b.periods
         and a.turns == b.turns
+        and a.modalities == b.modalities
+        and b.words.issuperset(a.names)
+        and a.words.issuperset(b.names)
         and _in_common(a.names, b.names) == _in_common(b.names, a.names)
         and not _is_exchanged(a.owners, b.owners)
+        and not _is_exchanged(a.sides, b.sides)
+        and not _is_reworded(a.content, b.content)
     )
 
 
 def _are_same_quantities(a: Sequence[Quantity], b: Sequence[Quantity]) -> bool:
-    if [(one.value, one.unit) for one in a] == [(one.value, one.unit) for one in b]:
+    if a == b:
+        return True
+    if len(a) != len(b):
+        return False
+    if all(
+        one.value == other.value and one.unit == other.unit for one, other in zip(a, b, strict=True)
+    ):
         return all(
             one.role == other.role or not (one.role and other.role)
             for one, other in zip(a, b, strict=True)
@@ -103,13 +111,14 @@ def _is_reworded(a: frozenset[str], b: frozenset[str]) -> bool:
 
 
 def _is_form(a: str, b: str) -> bool:
-    """Whether two words begin alike, as forms of one word do."""
+    """Whether two words begin alike, as forms of one word do; `utilise` begins like `utilize`."""
+    a, b = a.replace("s", "z"), b.replace("s", "z")
     shortest = min(len(a), len(b))
     same = next((place for place in range(shortest) if a[place] != b[place]), shortest)
     return same >= 3 and same >= max(len(a), len(b)) * FORM_SHARE
 
 
 def _is_exchanged(a: Mapping[str, int], b: Mapping[str, int]) -> bool:
-    """Whether two words have changed places between quantities: whose is 5%, whose is 3%?"""
+    """Whether two words have changed places: whose is 5%, whose is 3%, and which exceeds which?"""
     moved = {(a[word], b[word]) for word in a.keys() & b.keys() if a[word] != b[word]}
     return any((there, here) in moved for here, there in moved)

@@ -24,7 +24,7 @@ _PAPER = (
     r"|news|names?|futures|longs?|shorts?|bounce|weakness|strength|exposure|portfolio|rest|etfs?)"
 )
 _WHOSE = (
-    r"(?:(?:the|this|these|those|that|your|our|any|all|some|half|part|most|more|additional|remaining|entire"
+    r"(?:(?:the|this|these|those|that|your|our|their|any|all|some|half|part|most|more|additional|remaining|entire"
     r"|whole|a|an|of|few|out|long|short|at\s+least|\d[\d.,]*\s?%?)\s+){1,5}"
 )
 _WHAT = (
@@ -43,12 +43,13 @@ _WHAT = (
 )
 # A company sells and reduces things too: these verbs count with what a reader holds behind them.
 _STRONG = (
-    r"(?:(?:strong\s+)?buy|sell|short(?:\s+sell)?)"
+    r"(?:(?:strong\s+)?buy|sell|purchase|accumulate|short(?:\s+sell)?)"
     r"(?!\s*-)(?!\s+(?:back|side|ratings?|recommendations?|call\s+on|interest|sellers?|term|list|orders?"
     r"|signals?|reports?|now\W+(?:and\s+)?pay)\b)"
 )
 _STRONG_ING = (
-    r"(?:buying|selling|shorting|short\s+selling)(?!\s*-)(?!\s+(?:back|pressure|costs?|prices?)\b)"
+    r"(?:buying|selling|purchasing|accumulating|shorting|short\s+selling)"
+    r"(?!\s*-)(?!\s+(?:back|pressure|costs?|prices?)\b)"
 )
 _HOLD = (
     rf"hold(?!\s*-)(?!\s+(?:ratings?|recommendations?)\b)(?:{_END}|\s+(?:on|tight){_END}"
@@ -98,6 +99,8 @@ _FIXED = (
     r"|(?:place|enter|submit|put\s+in)\s+(?:a\s+|an\s+|your\s+)?(?:buy|sell|limit|market|stop)\s+orders?\b"
     r"|open\s+an?\s+(?:\w+\s+)?(?:long|short)\b(?:\s+position)?"
     r"|cover\s+(?:the\s+|your\s+|all\s+|any\s+)?(?:shorts?|short\s+positions?)\b"
+    rf"|close(?:\s+out)?\s+(?:the|your|our|all|any)\s+(?:shorts?|longs?){_DONE}"
+    rf"|(?:switch|rotate|move)\s+(?:out\s+of|from)\s+{_NAME}\s+(?:in)?to\b"
     rf"|hedge\s+(?:the|your|our|this)\s+(?:{_NAME}\s+)?(?:position|exposure|holding|stake)"
     rf"|(?:load\s+up|double\s+down|back\s+up\s+the\s+truck){_DONE}"
     rf"|get\s+out{_DONE}"

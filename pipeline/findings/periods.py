@@ -99,6 +99,8 @@ _WORDS = {
     "qoq": "quarter-over-quarter|quarter over quarter|quarter-on-quarter|quarter on quarter|qoq|"
     "q/q|sequentially|环比|環比|前期比",
     "mom": "month-over-month|month-on-month|mom",
+    "year ago": "a year ago|one year ago|a year earlier|one year earlier|a year before|year-ago",
+    "quarter ago": "a quarter ago|one quarter ago|a quarter earlier",
     "full year": "full-year|full year|gesamtjahr|全年|通期",
     "per year": "annually|per year|a year|per annum|annual|yearly",
     "per quarter": "quarterly|per quarter|a quarter",
@@ -118,10 +120,10 @@ _WORDS = {
     "H2": "下半年|下半期|下期",
 }
 _WORD_NAMES = {word: name for name, words in _WORDS.items() for word in words.split("|")}
-_WORD = "|".join(
-    re.escape(word) if not word.isascii() else rf"(?<!\w){re.escape(word)}(?!\w)"
-    for word in sorted(_WORD_NAMES, key=len, reverse=True)
-)
+_LONGEST_FIRST = sorted(_WORD_NAMES, key=len, reverse=True)
+_ASCII_WORD = "|".join(re.escape(word) for word in _LONGEST_FIRST if word.isascii())
+_OTHER_WORD = "|".join(re.escape(word) for word in _LONGEST_FIRST if not word.isascii())
+"""Not bounded by other characters: many of them are of scripts without spaces."""
 
 _YEAR = r"(?:19|20)\d\d"
 
@@ -163,6 +165,10 @@ def _named_month(found: re.Match[str]) -> str | None:
     word = found[0].rstrip(".")
     is_name = word.casefold() not in _CAPITAL_MONTHS or word[:1].isupper()
     return _date(None, _month(word), None) if is_name else None
+
+
+def _named_period(found: re.Match[str]) -> str | None:
+    return _WORD_NAMES[found[0].casefold()]
 
 
 _YEAR_STARTS = ("19", "20")
@@ -230,7 +236,12 @@ _RULES: tuple[_Rule, ...] = (
         r" ?'?(\d\d(?:\d\d)?)(?![\w%]|[.,]\d)",
         lambda m: f"FY{_full_year(m[1])}",
     ),
-    _rule(_WORD_NAMES, _WORD, lambda m: _WORD_NAMES[m[0].casefold()]),
+    _rule(_WORD_NAMES, rf"(?<!\w)(?:{_ASCII_WORD})(?!\w)", lambda m: _WORD_NAMES[m[0].casefold()]),
+    _rule(
+        (word for word in _WORD_NAMES if not word.isascii()),
+        _OTHER_WORD,
+        lambda m: _WORD_NAMES[m[0].casefold()],
+    ),
     _rule(
         _SPAN_NAMES,
         rf"(?<!\w)({_RELATION}) (?:fiscal |full |calendar )?({_SPAN})(?!\w)",
@@ -255,6 +266,9 @@ _RULES: tuple[_Rule, ...] = (
 )
 
 
+_NEEDS = frozenset(rule.needs for rule in _RULES)
+
+
 def take_periods(text: str, put: Callable[[str], str]) -> str:
     """The text with each period and date replaced by what `put` returns for its one spelling.
 
@@ -267,7 +281,9 @@ def take_periods(text: str, put: Callable[[str], str]) -> str:
         return found[0] if period is None else f" {' '.join(map(put, period.split('+')))} "
 
     folded = text.casefold()
+    # Rules of one kind need the same words, which are sought once.
+    is_worth = {needs: any(map(folded.__contains__, needs)) for needs in _NEEDS}
     for rule in _RULES:
-        if any(map(folded.__contains__, rule.needs)):
+        if is_worth[rule.needs]:
             text = rule.pattern.sub(partial(replaced, rule.read), text)
     return text

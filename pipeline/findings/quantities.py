@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Context, Decimal
+from typing import NamedTuple
 
 DIGITS_MAX = 40
 """A longer number keeps its own spelling: no figure of a recording is meant with so many digits."""
@@ -13,9 +13,8 @@ DIGITS_MAX = 40
 _EXACT = Context(prec=DIGITS_MAX + 20)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quantity:
-    """One number as it is meant."""
+class Quantity(NamedTuple):
+    """One number as it is meant; a tuple, since comparing claims is mostly comparing these."""
 
     value: str
     """Exact value with its sign, in its unit without a scale: `5100000000` for 5.1bn."""
@@ -144,6 +143,9 @@ _ROLES = {"from": "from", "von": "from", "de": "from", "del": "from", "от": "f
 _ROLES |= {"to": "to", "auf": "to", "à": "to", "al": "to", "до": "to"}
 _ROLES |= {"by": "by", "um": "by", "на": "by"}
 
+_SAID_TO_BE = re.compile(r"(?<!\w)(?:was|were|is|are|of|at|to)\s\($", re.IGNORECASE)
+"""Before a figure in brackets that is negative, as books have it; an aside follows other words."""
+
 _CONTINENTAL = re.compile(
     r"mio|mrd|millionen|milliard|millones|mds?$|mil |tsd|prozent", re.IGNORECASE
 )
@@ -212,7 +214,11 @@ def _value(match: re.Match[str], scale: int) -> Decimal:
         return Decimal(digits)
     value = Decimal(digits).scaleb(scale, context=_EXACT)
     sign = (match["sign"] or "").strip().casefold()
-    is_negative = sign in ("-", "minus", "negative") or bool(match["before"] and match["inner"])
+    is_negative = (
+        sign in ("-", "minus", "negative")
+        or bool(match["before"] and match["inner"])
+        or bool(_SAID_TO_BE.search(match.string, max(0, match.start() - 8), match.start()))
+    )
     return -value if is_negative else value
 
 

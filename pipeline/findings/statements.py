@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pipeline.findings.material import Clause, Statement
 from pipeline.findings.numerals import with_digits
 from pipeline.findings.periods import take_periods
 from pipeline.findings.quantities import Quantity, take_quantities
+from pipeline.findings.spelling import plain_text
 from pipeline.findings.vocabulary import (
     FRAMES,
     OPENERS,
@@ -32,50 +32,21 @@ STATEMENTS_KEPT = 8192
 """Texts whose terms are kept, so that each of a brief's 2,000 findings is read once."""
 
 
+SHOUTED_SPACES_MIN = 4
+"""In a longer text without a small letter, capitals name nothing; a shorter one may be codes."""
+
 _KIND_SIGNS = {"quantity": "#", "period": "@", "turn": "^"}
 _MARKS = "\ue000"
 _TOKEN = re.compile(r"\ue000[\ue010-\ue019]+\ue001|[^\W_]+(?:'[^\W_]+)*|[.!?。！？;；,，、:]")  # noqa: RUF001
-_PRIVATE = re.compile(r"[\ue000-\ue0ff]")
 _TO_PRIVATE = str.maketrans("0123456789", "".join(chr(0xE010 + digit) for digit in range(10)))
 _FROM_PRIVATE = {after: before for before, after in _TO_PRIVATE.items()}
 _IDEOGRAPH = re.compile(r"[\u30a0-\u30ff\u3400-\u9fff]")
 _CLAUSE_WORDS = frozenset(
     ["and", "while", "whereas", "but", "as", "although", "though", "und", "et", "y", "и"]
 )
+_COMPARING = frozenset(["beat", "miss", "above", "below"])
 _SENTENCE_MARKS = frozenset(".!?。！？")  # noqa: RUF001
 _CLAUSE_MARKS = _SENTENCE_MARKS | frozenset(";；,，、")  # noqa: RUF001
-_PLAIN_CHARACTERS = {
-    **dict.fromkeys(map(ord, "‐‑‒–—―−﹣－"), "-"),  # noqa: RUF001
-    **dict.fromkeys(map(ord, "’‘ʼ`´"), "'"),  # noqa: RUF001
-    **dict.fromkeys(map(ord, "*_"), None),
-    ord("٫"): ".",  # noqa: RUF001
-    ord("٬"): ",",
-    ord("٪"): "%",
-    ord("½"): ".5",
-    ord("¼"): ".25",
-    ord("¾"): ".75",
-}
-_ALIASES = (
-    (re.compile(r"\bchief executive(?: officer)?\b", re.IGNORECASE), "CEO"),
-    (re.compile(r"\bchief financial officer\b|\bfinance chief\b", re.IGNORECASE), "CFO"),
-    (re.compile(r"\bearnings per share\b", re.IGNORECASE), "EPS"),
-    (re.compile(r"\bin line\b", re.IGNORECASE), "inline"),
-    (re.compile(r"\bfell short\b", re.IGNORECASE), "missed"),
-    (re.compile(r"\bfalls? short\b", re.IGNORECASE), "miss"),
-    (re.compile(r"\b(?:brought|bring|brings|bringing) forward\b", re.IGNORECASE), "earlier"),
-    (re.compile(r"\bnot only\b", re.IGNORECASE), "both"),
-    (re.compile(r"\blaid off\b|\blaying off\b", re.IGNORECASE), "layoff"),
-    (re.compile(r"\bheld (?:steady|flat)\b", re.IGNORECASE), "flat"),
-    (re.compile(r"\bup to(?= *[$€£\d])", re.IGNORECASE), "maximum"),
-    (
-        re.compile(r"\b(?:at least|more than|over|no less than)(?= *[$€£\d])", re.IGNORECASE),
-        "above",
-    ),
-    (re.compile(r"\b(?:less than|under|fewer than)(?= *[$€£\d])", re.IGNORECASE), "below"),
-    (re.compile(r"\bat most(?= *[$€£\d])", re.IGNORECASE), "maximum"),
-    (re.compile(r"\bU\.S\.(?:A\.)?|\bUnited States\b"), "US"),
-    (re.compile(r"\bU\.K\.|\bUnited Kingdom\b"), "UK"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +65,14 @@ class _Item:
 @lru_cache(maxsize=STATEMENTS_KEPT)
 def read_statement(text: str) -> Statement:
     """Reads a field of a finding; any text has a reading."""
+    if text.isupper() and text.count(" ") >= SHOUTED_SPACES_MIN:
+        text = text.casefold()
     items = _items(text)
     names = _names(items)
     words = [item.text.casefold().removesuffix("'s") for item in items if item.kind == "word"]
     words += [item.within for item in items if item.kind == "turn"]
     quantities = tuple(item.quantity for item in items if item.quantity is not None)
-    plain = _plain(text)
+    plain = "" if text.isascii() else plain_text(text)
     modalities = {found for found in map(modality, words) if found is not None}
     modalities |= {
         found
@@ -118,28 +91,13 @@ def read_statement(text: str) -> Statement:
         words=frozenset(words),
         subjects=frozenset(subjects),
         owners=_owners(items),
+        sides=_sides(items),
         content=_content(items, frozenset(names)),
-        clauses=Counter(_clauses(items)),
+        clauses=frozenset(Counter(_clauses(items)).items()),
     )
 
 
 _WITHIN_MODALITIES = frozenset({"possible", "certain", "expected"})
-
-
-def _plain(text: str) -> str:
-    """The text in one width and with plain dashes, quotes and digits."""
-    text = _PRIVATE.sub("", text).translate(_PLAIN_CHARACTERS)
-    text = unicodedata.normalize("NFKC", text).translate(_PLAIN_CHARACTERS)
-    if not text.isascii():
-        text = "".join(map(_ascii_digit, text))
-    for pattern, word in _ALIASES:
-        text = pattern.sub(word, text)
-    return text
-
-
-def _ascii_digit(character: str) -> str:
-    value = unicodedata.decimal(character, None)
-    return character if value is None else str(value)
 
 
 def _items(text: str) -> list[_Item]:
@@ -155,8 +113,10 @@ def _items(text: str) -> list[_Item]:
     def put_quantity(quantity: Quantity) -> str:
         return f" {put(_Item(kind='quantity', text=quantity.value, quantity=quantity))} "
 
-    # Twice, since `three percent` becomes a number and aliases look for digits.
-    text = _plain(with_digits(_plain(text)))
+    text = plain_text(text)
+    if (digits := with_digits(text)) is not text:
+        # Again, since aliases look for digits.
+        text = plain_text(digits)
     text = take_quantities(take_periods(text, put_period), put_quantity)
     items: list[_Item] = []
     for found in _TOKEN.finditer(text):
@@ -304,6 +264,27 @@ def _owners(items: Sequence[_Item]) -> Mapping[str, int]:
                 waiting.append(word)
     owners.update(dict.fromkeys(waiting, count - 1))
     return {word: owner for word, owner in owners.items() if seen[word] == 1 and owner >= 0}
+
+
+def _sides(items: Sequence[_Item]) -> Mapping[str, int]:
+    """For each word that comes once in a clause with a comparison: on which side it stands."""
+    sides: dict[str, int] = {}
+    seen: Counter[str] = Counter()
+    before: list[str] = []
+    side = 0
+    for item in items:
+        if (item.kind == "mark" and item.text in _CLAUSE_MARKS) or item.text in _CLAUSE_WORDS:
+            before, side = [], 0
+        elif item.text == "than" or (item.kind == "turn" and item.text in _COMPARING):
+            sides.update(dict.fromkeys(before, 0))
+            before, side = [], 1
+        elif item.kind == "word" and (word := item.text.casefold()) not in SMALL:
+            seen[word] += 1
+            if side:
+                sides[word] = 1
+            else:
+                before.append(word)
+    return {word: side for word, side in sides.items() if seen[word] == 1}
 
 
 def _clauses(items: Sequence[_Item]) -> Iterable[Clause]:

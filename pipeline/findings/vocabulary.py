@@ -25,9 +25,11 @@ _DIRECTIONS = {
     "bajó cayó cayeron caíd* reduj* disminu* recort* "
     "сниз* упал* сократ* паден* уменьш* انخفض* انخفاض تراجع* هبط* خفض* "
     "μειώθηκ* μείωσ* μειών* πτώσ* υποχώρ*",
-    "beat": "beat beats beating beaten exceed* outperform* surpass* topped übertr* dépass* supera* "
+    "beat": "beat beats beating beaten exceed* outperform* surpass* topped outstrip* outpac* "
+    "outgrow* outgrew übertr* dépass* supera* "
     "superó превыс* превзош* تجاوز* ξεπέρασ*",
-    "miss": "miss misses missed missing underperform* undershot verfehl* manqué* incumpl*",
+    "miss": "miss misses missed missing underperform* undershot trail* "
+    "lag lags lagged lagging verfehl* manqué* incumpl*",
     "above": "above über oberhalb",
     "below": "below beneath unter unterhalb",
     "faster": "accelerat* speed speeds sped speeding faster quicken* beschleunig* accélér* "

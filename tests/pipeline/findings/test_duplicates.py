@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from pipeline.findings.duplicates import likeness
 from pipeline.findings.statements import read_statement
 from pipeline.records import Claim, Likeness
+from tests.pipeline.findings.calls import calls_in
 from tests.pipeline.findings.corpus.loader import pairs
 
 
@@ -111,7 +111,7 @@ def test_a_period_has_one_spelling(text: str, periods: tuple[str, ...]) -> None:
 
 
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=40))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_any_two_claims_have_one_answer_whichever_comes_first(a: str, b: str, why: str) -> None:
     first, second = claim(a, why), claim(b, why)
     assert likeness(first, second) is likeness(second, first)
@@ -129,7 +129,7 @@ TERMS = st.lists(st.sampled_from(GRAINS.split()), max_size=12).flatmap(
 
 
 @given(TERMS, TERMS)
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_any_run_of_terms_is_read(a: str, b: str) -> None:
     assert between(a, b) is between(b, a)
 
@@ -189,47 +189,22 @@ def test_each_kind_of_term_tells_two_claims_apart() -> None:
 # --- how much work
 
 
-def calls_for(text: str) -> int:
-    """Function calls that reading takes, built-in ones included; the same on every machine."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        read_statement(text)
-    finally:
-        sys.setprofile(before)
-    return calls
-
-
 @pytest.mark.parametrize(
     "grain",
     ["word ", "5%", "5 ", "five ", "Q3 ", "1,", "-", "增长", "not ", "A. ", "(", "from 5 to "],
 )
 def test_twice_the_text_takes_twice_the_work(grain: str) -> None:
-    assert calls_for("Up. " + grain * 600) < 2.5 * calls_for("Up. " + grain * 300) + 2000
+    once, twice = (
+        calls_in(partial(read_statement.__wrapped__, "Up. " + grain * count))
+        for count in (300, 600)
+    )
+    assert twice < 2.5 * once + 2000
 
 
 def test_two_claims_that_differ_are_told_apart_with_a_handful_of_calls() -> None:
     texts = [f"The {word} was shown on stage, and nothing else." for word in ("phone", "banknote")]
     one, other = (claim(text, f"{text} Perhaps.") for text in texts)
     likeness(one, other)
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
     far = claim("Applause.", "Nothing.")
     likeness(one, far)
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        likeness(one, far)
-    finally:
-        sys.setprofile(before)
-    assert calls < 10
+    assert calls_in(partial(likeness, one, far)) < 10

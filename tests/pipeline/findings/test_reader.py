@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
-from types import FrameType
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from pipeline.findings.grammar import Cleaner
 from pipeline.findings.safety import PROMPT_ECHO, REPETITION
 from pipeline.records import Finding, FrameRecord, Interval
+from tests.pipeline.findings.calls import calls_in
 from tests.pipeline.findings.replies import Epoch, Record, frame_at, spoken, told
 from tests.pipeline.findings.turns import FIVE, OTHER, E, F
 
@@ -77,7 +77,7 @@ def test_a_turn_that_is_cut_says_this(text: str, said: list[F | E]) -> None:
 
 
 @given(TEXTS, st.data(), st.booleans())
-@settings(max_examples=250)
+@settings(max_examples=120)
 def test_any_split_of_any_text_says_the_same(text: str, data: st.DataObject, ends: bool) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -86,7 +86,7 @@ def test_any_split_of_any_text_says_the_same(text: str, data: st.DataObject, end
 
 
 @given(TEXTS, st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_nothing_said_is_lost_and_nothing_is_told_twice(text: str, ends: bool) -> None:
     lines = [line.strip() for line in Cleaner().clean(text).split("\n") if line.strip()]
     records = spoken([text], ends=ends).values()
@@ -333,24 +333,11 @@ def test_a_closing_that_waits_keeps_the_frames_of_its_moment() -> None:
 # --- how much work
 
 
-def calls_for(parts: list[str]) -> int:
-    """Function calls that reading takes, built-in ones included; the same on every machine."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        epoch = Epoch()
-        for part in parts:
-            epoch.say(part)
-        epoch.say("", end=True)
-    finally:
-        sys.setprofile(before)
-    return calls
+def read(parts: list[str]) -> None:
+    epoch = Epoch()
+    for part in parts:
+        epoch.say(part)
+    epoch.say("", end=True)
 
 
 @pytest.mark.parametrize(
@@ -371,8 +358,11 @@ def calls_for(parts: list[str]) -> int:
 )
 @pytest.mark.parametrize("head", ["", FIVE + "\n", FIVE + "\nHoldings: "])
 def test_twice_the_text_takes_twice_the_work(head: str, grain: str) -> None:
-    once, twice = calls_for([head, *[grain] * 120]), calls_for([head, *[grain] * 240])
-    assert twice < 2.3 * once + 2000
+    count = min(120, 6000 // len(grain))
+    once, twice = (
+        calls_in(partial(read, [head, *[grain] * repeats])) for repeats in (count, 2 * count)
+    )
+    assert twice < 2.05 * once + 2000
 
 
 @pytest.mark.parametrize("grain", ["Ask again.\n", FIVE + "\n", "x"])

@@ -214,7 +214,7 @@ def content(records: dict[tuple[int, int], Record]) -> list[tuple[object, ...]]:
 
 
 @given(HOSTILE, st.data(), st.booleans())
-@settings(max_examples=250)
+@settings(max_examples=100)
 def test_any_split_masks_holds_back_and_marks_alike(
     text: str, data: st.DataObject, ends: bool
 ) -> None:
@@ -228,16 +228,13 @@ def test_any_split_masks_holds_back_and_marks_alike(
 
 
 def seconds_for(text: str) -> float:
-    """Of this process alone, the better of two: another one's load does not count."""
+    """Of this process alone: another one's load does not count."""
     orders = OrderFinder(HOLDINGS)
-    best = float("inf")
-    for _ in range(2):
-        before = time.process_time()
-        line = LineGuard().take(text, None, begins_block=True)
-        marks([line], told=[line.value], figures_in=[line.value], orders=orders)
-        orders.count(text)
-        best = min(best, time.process_time() - before)
-    return best
+    before = time.process_time()
+    line = LineGuard().take(text, None, begins_block=True)
+    marks([line], told=[line.value], figures_in=[line.value], orders=orders)
+    orders.count(text)
+    return time.process_time() - before
 
 
 @pytest.mark.parametrize(
@@ -259,4 +256,5 @@ def seconds_for(text: str) -> float:
 )
 def test_a_line_eight_times_as_long_takes_nowhere_near_sixty_four_times(grain: str) -> None:
     short, long = ("a " + grain * count + " b" for count in (200, 1600))
-    assert seconds_for(long) < 24 * seconds_for(short) + 0.05
+    # A second time only where the first was disturbed.
+    assert any(seconds_for(long) < 24 * seconds_for(short) + 0.05 for _ in range(2))
