@@ -159,8 +159,8 @@ def _written(
 def _content(
     view: JobView, recording_id: str, form: BriefFormat, against: PastBrief | None
 ) -> bytes:
-    # A file that leaves the browser needs an address that leads back here; a page does not.
-    host = "" if form in SHOWN else _host()
+    # Only a page that the browser itself shows finds its way back here without an address.
+    host = "" if form is BriefFormat.HTML else _host()
     document = rendered(
         service().database,
         service().frames,
@@ -168,7 +168,7 @@ def _content(
         form,
         release=service().release,
         recording_href=host + url_for("media.fetch", recording_id=recording_id),
-        frame_href=lambda sha256: url_for("frames.fetch", job_id=view.id, sha256=sha256),
+        frame_href=lambda sha256: host + url_for("frames.fetch", job_id=view.id, sha256=sha256),
         against=against,
     )
     return document.content

@@ -49,6 +49,7 @@ STATUSES: Mapping[str, HTTPStatus] = {
     "database_unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
     "schema_outdated": HTTPStatus.SERVICE_UNAVAILABLE,
     "storage_full": HTTPStatus.INSUFFICIENT_STORAGE,
+    "pages_not_set": HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """Whatever is not listed is a fault of OmnAI's own: 500."""
 

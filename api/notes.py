@@ -102,7 +102,9 @@ def listed(path: FindingPath) -> Response:
     found = notes.listed(service().database, view.id, read_key(path.key))
     return answer(
         NotesAnswer(
-            key=path.key, state=notes.state_of(found), notes=[_note(note) for note in found]
+            key=path.key,
+            state=NoteState.after(note.action for note in found),
+            notes=[_note(note) for note in found],
         )
     )
 

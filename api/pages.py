@@ -29,7 +29,7 @@ from api.forms import forms
 from api.jobs import JobPath
 from api.service import service
 from api.session import guarded
-from pipeline.brief import wording
+from pipeline.brief import sentences
 from pipeline.brief.document import Brief, FindingEntry
 from pipeline.brief.figures import utc
 from pipeline.brief.render_html import to_html_body
@@ -243,7 +243,7 @@ def _job_page(
         job=view,
         api_href=api_href,
         notice=notice,
-        reason=wording.end_reason(view.end_reason) if view.state in TOLD else None,
+        reason=sentences.end_reason(view.end_reason) if view.state in TOLD else None,
         can_rerun=access.caller().role is Role.ADMIN and view.state in ENDED,
         rerun=rerun or {},
         rerun_problems=rerun_problems,

@@ -224,7 +224,7 @@ def _finding(view: JobView, text: Finding, log: Sequence[FindingNote]) -> Findin
         is_closed=text.is_closed,
         text=text.text,
         marks=_marks(text),
-        state=notes.state_of(log),
+        state=NoteState.after(note.action for note in log),
         note_count=len(log),
         source=_source(view, text.origin),
     )

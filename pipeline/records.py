@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -76,6 +76,20 @@ class NoteState(str, Enum):
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     DONE = "done"
+
+    @classmethod
+    def after(cls, actions: Iterable[NoteAction]) -> NoteState:
+        """By the newest action that decides, the oldest first."""
+        deciding = [action for action in actions if action in DECISIONS]
+        return DECISIONS[deciding[-1]] if deciding else cls.OPEN
+
+
+DECISIONS: Mapping[NoteAction, NoteState] = {
+    NoteAction.ACCEPT: NoteState.ACCEPTED,
+    NoteAction.REJECT: NoteState.REJECTED,
+    NoteAction.DONE: NoteState.DONE,
+}
+"""What an action that decides makes of a finding; a plain note decides nothing."""
 
 
 class Likeness(str, Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from pipeline.brief import wording
+from pipeline.brief import sentences, wording
 from pipeline.brief.document import BottomLine, FindingEntry
 from pipeline.records import NoteState
 
@@ -20,7 +20,7 @@ def choose(findings: Sequence[FindingEntry]) -> BottomLine:
     eligible = [finding for finding in findings if _is_eligible(finding)]
     first = sorted(eligible, key=_rank)[:FINDINGS_MAX]
     return BottomLine(
-        text=wording.bottom_line(
+        text=sentences.bottom_line(
             chosen=len(first), findings=len(findings), left_out=len(findings) - len(eligible)
         ),
         findings=tuple(finding.ref for finding in first),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pipeline.brief import facts, wording
+from pipeline.brief import facts, sentences, wording
 from pipeline.brief.document import Brief, FindingEntry, Moment, NoteEntry
 from pipeline.brief.render_json import sha256
 from pipeline.brief.visible import visible
@@ -63,7 +63,7 @@ COLUMNS = (
     Column(
         title="Marks",
         width=40,
-        value=lambda finding: "\n".join(wording.mark(mark) for mark in finding.marks),
+        value=lambda finding: "\n".join(sentences.mark(mark) for mark in finding.marks),
     ),
     Column(title=wording.REPEATED, width=18, value=lambda finding: _repeats(finding)),
     Column(
@@ -140,4 +140,4 @@ def _repeats(finding: FindingEntry) -> str:
 
 
 def _note(note: NoteEntry) -> str:
-    return ": ".join(filter(None, (wording.note(note), note.text)))
+    return ": ".join(filter(None, (sentences.note(note), note.text)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.brief import wording
+from pipeline.brief import sentences, wording
 from pipeline.brief.document import (
     Coverage,
     CoverageLine,
@@ -96,7 +96,7 @@ def measure(dossier: Dossier, units: Sequence[FedUnit], division: Division) -> C
 
     return Coverage(
         source_end=division.end,
-        base=wording.coverage_base(division.end),
+        base=sentences.coverage_base(division.end),
         time=(
             line("fed", division.fed),
             line("gap", division.gaps),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from pipeline.brief import wording
+from pipeline.brief import sentences
 from pipeline.brief.flow import (
     Block,
     Bullets,
@@ -27,8 +27,8 @@ INK, SOFT, LINK, RULE, AMBER, PANEL = "1D1B16", "5C5A55", "1D4E89", "D9D5CB", "8
 CODE_FONT = "Courier New"
 TEXT_WIDTH_MM = 170
 _NAME_WIDTH_MM = 36
-_SINGLE_PICTURE_MM = 88
-_PICTURES_MM = 165
+_SINGLE_PICTURE_MM = 70
+_PICTURE_MM = 54
 _LEFT_TO_RIGHT_MARK = "\u200e"
 _TWIPS_PER_MM = 1440 / 25.4
 _EMU_PER_MM = 36_000
@@ -132,14 +132,14 @@ class Body:
         return _grid(widths, (head, *rows), table.numeric, has_head=True)
 
     def _frames(self, pictures: Pictures) -> str:
-        count = len(pictures.frames)
-        width_mm = _SINGLE_PICTURE_MM if count == 1 else _PICTURES_MM / count
+        count = len(pictures.stills)
+        width_mm = _SINGLE_PICTURE_MM if count == 1 else _PICTURE_MM
         shown = (
-            self._picture(self._frame_id(frame.sha256), width_mm, wording.frame_alt(frame.at.text))
-            for frame in pictures.frames
+            self._picture(self._frame_id(still.sha256), width_mm, sentences.frame_alt(still.text))
+            for still in pictures.stills
         )
         space = '<w:r><w:t xml:space="preserve"> </w:t></w:r>'
-        moments = " · ".join(frame.at.text for frame in pictures.frames)
+        moments = " · ".join(still.text for still in pictures.stills)
         below = self._runs(plain(moments), _SIZES[Tone.SOFT], SOFT)
         return _line(space.join(shown), "<w:keepNext/>") + _line(below)
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from pipeline.brief import wording
 from pipeline.brief.document import Brief
 from pipeline.brief.render_csv import to_csv
 from pipeline.brief.render_docx import to_docx
@@ -42,35 +43,6 @@ _OTHER_SUFFIX = ".media"
 INCLUDED = "included"
 NOT_KEPT = "not_kept"
 TOO_LARGE = "too_large"
-_RECORDING_TEXTS = {
-    INCLUDED: "The recording is included; play links lead into it.",
-    NOT_KEPT: "The recording is not kept any more, so it is not included and times are text.",
-    TOO_LARGE: f"The recording is larger than {RECORDING_BYTES_MAX:,} bytes, so it is not included "
-    "and times are text.",
-}
-
-README = """\
-This archive holds one OmnAI brief and what it stands on. It needs no network.
-
-Start with brief.html or brief.pdf. They say the same; so do brief.docx and brief.md.
-
-brief.json          the brief as data; every other form is made from it
-findings.csv        the findings as a table, for a spreadsheet
-findings.xlsx       the same as a workbook
-recording.vtt       the findings as subtitles over the recording
-recording.srt       the same for older players
-recording.*         the recording, where it is kept and not too large; manifest.json says so
-frames/             the pictures that the brief shows, named by their SHA-256
-manifest.json       every other file here with its size and SHA-256
-
-Unpack the archive before you open a file, so that its links find the recording. A player that
-opens the recording shows the subtitles beside it.
-
-To check a file, compute its SHA-256 and compare it with the manifest. Every form of the brief
-prints one more SHA-256: that of brief.json, in its canonical form and without that field.
-
-No finding is not evidence of absence. The text is no transcript: check it in the recording.
-"""
 
 
 def write_zip(
@@ -90,7 +62,7 @@ def write_zip(
         kept, state = _open(recording, opened)
         href = None if kept is None else recording_name(brief)
         archive = opened.enter_context(Archive(stream))
-        archive.add("README.txt", README.encode())
+        archive.add("README.txt", wording.ZIP_README.encode())
         for name, content in _documents(brief, href, frame_bytes):
             archive.add(name, content)
         for frame in frames:
@@ -152,7 +124,7 @@ def _manifest(brief: Brief, archive: Archive, state: str, href: str | None) -> b
         "brief": {"form": brief.schema, "sha256": sha256(brief)},
         "recording": {
             "state": state,
-            "text": _RECORDING_TEXTS[state],
+            "text": wording.RECORDINGS[state].format(most=f"{RECORDING_BYTES_MAX:,}"),
             "name": href,
             "sha256": header.recording_sha256,
             "size_bytes": header.recording_size_bytes,

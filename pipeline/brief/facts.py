@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.brief import wording
+from pipeline.brief import sentences
 from pipeline.brief.document import Brief, EpochEntry, HoldingRef, RemarkLine, Setting
 from pipeline.brief.figures import clock, count, seconds, utc_text
 
@@ -40,7 +40,7 @@ def header_facts(brief: Brief) -> Facts:
     return [
         ("Event date", header.event_date or "not given"),
         ("Recording", f"{header.filename}, {header.recording_size_bytes:,} bytes"),
-        ("Duration", wording.duration(header.duration)),
+        ("Duration", sentences.duration(header.duration)),
         (RECORDING_HASH, header.recording_sha256),
         ("Portfolio", count(header.holding_count, "holding", "holdings")),
         (PORTFOLIO_HASH, header.portfolio_sha256),
@@ -75,7 +75,7 @@ def provenance_facts(brief: Brief) -> Facts:
             ("Length by its packets", _time(container.packet_end_ms)),
         ]
     if provenance.findings_superseded or provenance.evidence_superseded:
-        left_out = wording.superseded(
+        left_out = sentences.superseded(
             provenance.findings_superseded,
             provenance.evidence_superseded,
             provenance.notes_superseded,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from pipeline.brief.document import FrameRef
+from pipeline.brief.picture_choice import Still
 
 
 class Tone(str, Enum):
@@ -82,9 +82,9 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """Frames side by side, each over its moment."""
+    """Side by side, each over its moments."""
 
-    frames: tuple[FrameRef, ...]
+    stills: tuple[Still, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pipeline.brief import wording
+from pipeline.brief import sentences, wording
 from pipeline.brief.document import (
     EvidenceEntry,
     FindingEntry,
@@ -29,6 +29,7 @@ from pipeline.brief.flow import (
     plain,
 )
 from pipeline.brief.links import Player
+from pipeline.brief.picture_choice import stills
 
 
 def finding(entry: FindingEntry, plays: Player, *, frames_shown: int) -> Iterator[Block]:
@@ -36,8 +37,13 @@ def finding(entry: FindingEntry, plays: Player, *, frames_shown: int) -> Iterato
     title = (Run(text=f"{entry.ref} · "), *holdings(entry.holdings), state)
     yield Heading(level=3, runs=title, anchor=entry.ref)
     yield Paragraph(runs=plain(entry.observed), tone=Tone.LEAD)
-    if entry.is_audio_evidence:
-        yield Paragraph(runs=(Run(text=wording.HEARD, is_strong=True),), tone=Tone.SOFT)
+    tags = sentences.tags(entry)
+    if tags:
+        yield Paragraph(runs=(Run(text=" · ".join(tags), is_strong=True),), tone=Tone.SOFT)
+    yield _moment(entry.source, plays)
+    yield from _pictures(entry.source.frames, frames_shown)
+    if entry.repeats:
+        yield Paragraph(runs=_repeats(entry.repeats, plays), tone=Tone.SOFT)
     yield Facts(
         rows=(
             (wording.LABELS["implication"], plain(entry.implication)),
@@ -45,11 +51,8 @@ def finding(entry: FindingEntry, plays: Player, *, frames_shown: int) -> Iterato
             (wording.LABELS["verification"], plain(entry.verification)),
         )
     )
-    yield from _source(entry.source, plays)
-    if entry.repeats:
-        yield Paragraph(runs=_repeats(entry.repeats, plays), tone=Tone.SOFT)
-    yield from _pictures(entry.source.frames, frames_shown)
     yield from _marks(entry.marks)
+    yield _remembered(entry.source)
     yield from _notes(entry.notes)
 
 
@@ -60,8 +63,9 @@ def evidence(entry: EvidenceEntry, plays: Player) -> Iterator[Block]:
         yield Paragraph(runs=plain(entry.text), tone=Tone.QUOTE)
     else:
         yield Paragraph(runs=plain(wording.ALL_HELD_BACK))
-    yield from _source(entry.source, plays)
+    yield _moment(entry.source, plays)
     yield from _marks(entry.marks)
+    yield _remembered(entry.source)
 
 
 def holdings(refs: Iterable[HoldingRef]) -> Runs:
@@ -74,16 +78,20 @@ def holdings(refs: Iterable[HoldingRef]) -> Runs:
     )
 
 
-def _source(source: Source, plays: Player) -> Iterator[Block]:
-    said = f" · Evidence {source.interval.text}. {wording.remembered(source)}"
-    yield Paragraph(runs=(_play(source, plays), Run(text=said)), tone=Tone.SOFT)
+def _moment(source: Source, plays: Player) -> Paragraph:
+    where = Run(text=f" · {sentences.evidence_at(source)}")
+    return Paragraph(runs=(_play(source, plays), where), tone=Tone.SOFT)
+
+
+def _remembered(source: Source) -> Paragraph:
+    return Paragraph(runs=plain(sentences.remembered(source)), tone=Tone.SOFT)
 
 
 def _play(source: Source, plays: Player) -> Run:
     link = plays.link(source)
     if link is None:
         return Run(text=f"#{plays.fragment(source)}", is_code=True)
-    return Run(text=f"Play {source.play.text}", href=link, is_strong=True)
+    return Run(text=sentences.play(source), href=link, is_strong=True)
 
 
 def _repeats(repeats: Iterable[Source], plays: Player) -> Runs:
@@ -95,17 +103,17 @@ def _repeats(repeats: Iterable[Source], plays: Player) -> Runs:
 
 
 def _pictures(frames: Sequence[FrameRef], shown: int) -> Iterator[Block]:
+    pictures = stills(frames)
     if shown:
-        yield Pictures(frames=tuple(frames[:shown]))
-    rest = frames[shown:]
+        yield Pictures(stills=pictures[:shown])
+    rest = [still.text for still in pictures[shown:]]
     if rest:
-        moments = ", ".join(frame.at.text for frame in rest)
-        yield Paragraph(runs=plain(f"More pictures at {moments}."), tone=Tone.SOFT)
+        yield Paragraph(runs=plain(sentences.more_pictures(rest)), tone=Tone.SOFT)
 
 
 def _marks(marks: Sequence[Mark]) -> Iterator[Block]:
     if marks:
-        items = tuple(plain(wording.mark(mark)) for mark in marks)
+        items = tuple(plain(sentences.mark(mark)) for mark in marks)
         yield Bullets(items=items, tone=Tone.WARNING)
 
 
@@ -117,5 +125,5 @@ def _notes(notes: Sequence[NoteEntry]) -> Iterator[Block]:
 
 
 def _note(note: NoteEntry) -> Runs:
-    who = Run(text=wording.note(note), is_soft=True)
+    who = Run(text=sentences.note(note), is_soft=True)
     return (who, Run(text=": "), Run(text=note.text)) if note.text else (who,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pipeline.brief import facts, wording
+from pipeline.brief import facts, sentences, wording
 from pipeline.brief.document import (
     Brief,
     Change,
@@ -14,7 +14,6 @@ from pipeline.brief.document import (
     Exposure,
     ExposureLine,
     FindingEntry,
-    Moment,
     Provenance,
     Setting,
     Status,
@@ -80,7 +79,7 @@ def _header(brief: Brief) -> Iterator[Block]:
     yield Paragraph(runs=plain(brief.header.objective), tone=Tone.LEAD)
     if brief.header.banner:
         yield Paragraph(runs=(Run(text=brief.header.banner, is_strong=True),), tone=Tone.WARNING)
-    yield _facts([*facts.header_facts(brief), ("Brief SHA-256", sha256(brief))])
+    yield _facts([*facts.header_facts(brief), (wording.BRIEF_HASH, sha256(brief))])
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> Facts:
@@ -97,13 +96,13 @@ def _status(status: Status) -> Iterator[Block]:
     if status.sentences:
         yield Paragraph(runs=plain(" ".join(status.sentences)))
     if status.end_detail:
-        yield Paragraph(runs=plain(f"As recorded: {status.end_detail}"))
-    missing = [
+        yield Paragraph(runs=plain(sentences.as_recorded(status.end_detail)))
+    missing: list[Runs] = [
         (Run(text=item.span.text, is_strong=True), Run(text=f" {item.text}"))
         for item in status.missing
     ]
     if status.missing_omitted:
-        missing.append((Run(text="and"), Run(text=f" {status.missing_omitted:,} more")))
+        missing.append(plain(sentences.more(status.missing_omitted)))
     if missing:
         yield Paragraph(runs=plain(f"{wording.MISSING}:"), tone=Tone.LABEL)
         yield Bullets(items=tuple(missing))
@@ -125,7 +124,7 @@ def _first(entry: FindingEntry) -> Runs:
         *holdings(entry.holdings),
         Run(text=": "),
         Run(text=entry.observed),
-        Run(text=f" {wording.LABELS['implication']}: "),
+        Run(text=f" · {wording.LABELS['implication']}: ", is_soft=True),
         Run(text=entry.implication),
     )
 
@@ -139,7 +138,7 @@ def _exposure(exposure: Exposure) -> Iterator[Block]:
     if exposure.with_findings:
         yield _subheading(wording.WITH_FINDING)
         yield Table(
-            head=("Holding", "Weight", "Findings", "First moment"),
+            head=wording.EXPOSURE_HEADS,
             widths=(44, 14, 28, 14),
             numeric=frozenset({1, 3}),
             rows=tuple(
@@ -156,9 +155,9 @@ def _exposure(exposure: Exposure) -> Iterator[Block]:
         yield Paragraph(runs=plain(wording.ALL_FOUND))
         return
     caution = Run(text=exposure.caution, is_strong=True)
-    yield Paragraph(runs=(caution, Run(text=f" {wording.looked_for(exposure)}")))
+    yield Paragraph(runs=(caution, Run(text=f" {sentences.looked_for(exposure)}")))
     yield Table(
-        head=("Holding", "Weight"),
+        head=wording.EXPOSURE_HEADS[:2],
         widths=(86, 14),
         numeric=frozenset({1}),
         rows=tuple(map(_named, exposure.without_findings)),
@@ -179,13 +178,13 @@ def _timeline(brief: Brief) -> Iterator[Block]:
         return
     if brief.coverage.source_end.at is None:
         yield Paragraph(runs=plain(wording.END_UNKNOWN))
-    yield Drawing(alt=wording.timeline_label(timeline.end.ms))
+    yield Drawing(alt=sentences.timeline_label(timeline.end.ms))
     rows = [
-        *((band.label, wording.band_text(band)) for band in timeline.bands),
-        *((f"Epoch {epoch.number}", wording.band_text(epoch)) for epoch in timeline.epochs),
+        *((band.label, sentences.band_text(band)) for band in timeline.bands),
+        *((sentences.epoch(epoch.number), sentences.band_text(epoch)) for epoch in timeline.epochs),
     ]
     yield Table(
-        head=(f"{Moment(ms=0).text}–{timeline.end.text}", "Where"),
+        head=(sentences.timeline_range(timeline.end), wording.COVERAGE_HEADS[2]),
         widths=(30, 70),
         rows=tuple((plain(name), plain(where)) for name, where in rows),
     )
@@ -204,12 +203,12 @@ def _coverage(coverage: Coverage) -> Iterator[Block]:
     groups = (("time", coverage.time), ("picture", coverage.picture), ("sound", coverage.sound))
     for name, group in groups:
         yield Table(
-            head=(wording.COVERAGE_GROUPS[name], "Seconds", "Share", "Where"),
+            head=(wording.COVERAGE_GROUPS[name], *wording.COVERAGE_HEADS),
             widths=(34, 12, 12, 42),
             numeric=frozenset({1, 2}),
             rows=tuple(map(_coverage_row, group)),
         )
-    yield Paragraph(runs=plain(wording.filled(coverage)))
+    yield Paragraph(runs=plain(sentences.filled(coverage)))
     if coverage.remarks:
         yield _subheading(wording.REMARKS)
         yield Bullets(
@@ -224,8 +223,8 @@ def _coverage(coverage: Coverage) -> Iterator[Block]:
 
 
 def _coverage_row(line: CoverageLine) -> tuple[Runs, ...]:
-    amount = "unknown" if line.duration_ms is None else seconds(line.duration_ms)
-    where = wording.spans_text(line.spans)
+    amount = wording.UNKNOWN if line.duration_ms is None else seconds(line.duration_ms)
+    where = sentences.spans_text(line.spans)
     return plain(line.label), plain(amount), plain(share_text(line.share_pct)), plain(where)
 
 
@@ -243,12 +242,12 @@ def _comparison(comparison: Comparison, entries: dict[str, FindingEntry]) -> Ite
     yield Paragraph(
         runs=(
             Run(text=comparison.title, is_strong=True),
-            Run(text=f" · {wording.compared_with(comparison)} "),
+            Run(text=f" · {sentences.compared_with(comparison)} "),
             Run(text=comparison.sha256, is_code=True),
         ),
         tone=Tone.SOFT,
     )
-    yield Paragraph(runs=plain(wording.comparison(comparison)))
+    yield Paragraph(runs=plain(sentences.comparison(comparison)))
     for group in comparison.groups:
         names = ((Run(text=holding.name, is_strong=True),) for holding in group.holdings)
         yield Paragraph(runs=joined(names, ", "), tone=Tone.LABEL)
@@ -276,10 +275,10 @@ def _provenance(brief: Brief) -> Iterator[Block]:
     yield _facts(facts.provenance_facts(brief))
     yield Facts(rows=((wording.OPTIONS, _settings(provenance.options)),))
     for epoch in provenance.epochs:
-        yield _subheading(f"Epoch {epoch.number}")
+        yield _subheading(sentences.epoch(epoch.number))
         yield _facts(facts.epoch_facts(epoch))
         if epoch.settings:
-            yield Facts(rows=(("Settings", _settings(epoch.settings)),))
+            yield Facts(rows=((wording.SETTINGS, _settings(epoch.settings)),))
     yield from _streams(provenance)
 
 
@@ -298,13 +297,13 @@ def _streams(provenance: Provenance) -> Iterator[Block]:
         return
     yield _subheading(wording.STREAMS)
     yield Table(
-        head=("Stream", "Kind", "Codec", "Analysed", "Why", "As declared"),
+        head=wording.STREAM_HEADS,
         widths=(9, 10, 13, 11, 25, 32),
         rows=tuple(
             (
                 plain(str(stream.index)),
                 plain(stream.kind),
-                plain(stream.codec or "unknown"),
+                plain(stream.codec or wording.UNKNOWN),
                 plain("yes" if stream.is_chosen else "no"),
                 plain(stream.reason),
                 _settings(stream.details),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pipeline.brief import wording
+from pipeline.brief import sentences, wording
 from pipeline.brief.document import EvidenceEntry, FindingEntry, HoldingRef, Mark, NoteEntry, Source
 from pipeline.brief.figures import percent
 from pipeline.brief.links import Player, safe_href
 from pipeline.brief.markdown_blocks import bullets, paragraphs, quote, text
 from pipeline.brief.markdown_text import inline
+from pipeline.brief.picture_choice import stills
 
 FrameHref = Callable[[str], str]
 
@@ -19,21 +20,18 @@ def holdings(refs: Iterable[HoldingRef]) -> str:
 
 
 def finding(entry: FindingEntry, plays: Player, frame_href: FrameHref | None) -> str:
-    tags = "".join(f" ({tag.lower()})" for tag in wording.tags(entry))
-    fields = (
-        (wording.LABELS["observed"] + tags, entry.observed),
-        (wording.LABELS["implication"], entry.implication),
-        (wording.LABELS["uncertainty"], entry.uncertainty),
-        (wording.LABELS["verification"], entry.verification),
-    )
+    tags = "".join(f" ({tag.lower()})" for tag in sentences.tags(entry))
+    fields = ("implication", "uncertainty", "verification")
     return paragraphs(
         [
             f"### {entry.ref} · {holdings(entry.holdings)} · {wording.STATES[entry.state]}",
-            *(f"**{label}:** {text(value)}" for label, value in fields),
-            _source(entry.source, plays),
-            _repeats(entry.repeats, plays),
+            f"**{wording.LABELS['observed']}{tags}:** {text(entry.observed)}",
+            _moment(entry.source, plays),
             _frames(entry.source, frame_href),
+            _repeats(entry.repeats, plays),
+            *(f"**{wording.LABELS[name]}:** {text(getattr(entry, name))}" for name in fields),
             _marks(entry.marks),
+            sentences.remembered(entry.source),
             _notes(entry.notes),
         ]
     )
@@ -45,21 +43,20 @@ def evidence(entry: EvidenceEntry, plays: Player) -> str:
         [
             f"### {entry.ref}{cut}",
             quote(entry.text) if entry.text else wording.ALL_HELD_BACK,
-            _source(entry.source, plays),
+            _moment(entry.source, plays),
             _marks(entry.marks),
+            sentences.remembered(entry.source),
         ]
     )
 
 
-def _source(source: Source, plays: Player) -> str:
-    return (
-        f"Evidence {source.interval.text} · {_play(source, plays)} · {wording.remembered(source)}"
-    )
+def _moment(source: Source, plays: Player) -> str:
+    return f"{_play(source, plays)} · {sentences.evidence_at(source)}"
 
 
 def _play(source: Source, plays: Player) -> str:
     link = plays.link(source)
-    return f"[Play {source.play.text}]({link})" if link else f"`#{plays.fragment(source)}`"
+    return f"[{sentences.play(source)}]({link})" if link else f"`#{plays.fragment(source)}`"
 
 
 def _repeats(repeats: Sequence[Source], plays: Player) -> str:
@@ -71,19 +68,19 @@ def _repeats(repeats: Sequence[Source], plays: Player) -> str:
 
 def _frames(source: Source, frame_href: FrameHref | None) -> str:
     return "\n".join(
-        f"![{wording.frame_alt(frame.at.text)}]({safe_href(frame_href(frame.sha256))})"
+        f"![{sentences.frame_alt(still.text)}]({safe_href(frame_href(still.sha256))})"
         if frame_href
-        else f"{wording.frame_alt(frame.at.text)} (`{inline(frame.sha256)}`)"
-        for frame in source.frames
+        else f"{sentences.frame_alt(still.text)} (`{inline(still.sha256)}`)"
+        for still in stills(source.frames)
     )
 
 
 def _marks(marks: Iterable[Mark]) -> str:
-    return bullets(inline(wording.mark(mark)) for mark in marks)
+    return bullets(inline(sentences.mark(mark)) for mark in marks)
 
 
 def _notes(notes: Sequence[NoteEntry]) -> str:
     if not notes:
         return ""
-    rows = (": ".join(filter(None, (inline(wording.note(n)), inline(n.text)))) for n in notes)
+    rows = (": ".join(filter(None, (inline(sentences.note(n)), inline(n.text)))) for n in notes)
     return f"**{wording.NOTES}**\n\n{bullets(rows)}"

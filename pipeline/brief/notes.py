@@ -6,13 +6,7 @@ from collections.abc import Iterable
 
 from pipeline.brief.document import NoteEntry
 from pipeline.brief.figures import utc
-from pipeline.records import Finding, FindingNote, NoteAction, NoteState
-
-_STATES = {
-    NoteAction.ACCEPT: NoteState.ACCEPTED,
-    NoteAction.REJECT: NoteState.REJECTED,
-    NoteAction.DONE: NoteState.DONE,
-}
+from pipeline.records import Finding, FindingNote
 
 
 class NoteBook:
@@ -44,14 +38,6 @@ class NoteBook:
 
 def key_of(item: Finding | FindingNote) -> str:
     return f"{item.epoch}.{item.turn}.{item.block}"
-
-
-def state_of(notes: Iterable[NoteEntry]) -> NoteState:
-    """By the newest action that decided something; a note decides nothing."""
-    state = NoteState.OPEN
-    for note in notes:
-        state = _STATES.get(note.action, state)
-    return state
 
 
 def _order(note: FindingNote) -> tuple[str, int, int, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -15,8 +16,11 @@ TYPESET_S = 300
 """Far more than thousands of findings take; a longer one hangs."""
 
 
+log = logging.getLogger(__name__)
+
+
 class PagesNotSet(OmnaiError):
-    """The document could not be set in pages; its other forms can be had."""
+    """The document could not be set in pages; JSON, Markdown, HTML and the tables can be had."""
 
     code = "pages_not_set"
 
@@ -35,10 +39,12 @@ def typeset(folder: Path, template: str, form: str, *, at: datetime) -> bytes:
             check=True,
         )
     except subprocess.CalledProcessError as error:
-        last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise PagesNotSet(f"the document could not be set in pages: {''.join(last)}") from error
+        # Its words may quote the document, which no log may hold and no other reader may see.
+        log.error("Pages were not set.", extra={"action": "typeset", "status": error.returncode})
+        raise PagesNotSet from error
     except subprocess.TimeoutExpired as error:
-        raise PagesNotSet(f"the document was not set in pages within {TYPESET_S} s") from error
+        log.error("Pages were not set.", extra={"action": "typeset", "limit_s": TYPESET_S})
+        raise PagesNotSet from error
     return (folder / f"made.{form}").read_bytes()
 
 

@@ -9,16 +9,13 @@ from functools import lru_cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from pipeline.brief import facts, figures, wording
+from pipeline.brief import facts, figures, sentences, wording
 from pipeline.brief.document import Brief, FindingEntry
 from pipeline.brief.links import player
+from pipeline.brief.picture_choice import FRAMES_SHOWN_MAX, stills
 from pipeline.brief.render_json import sha256
 from pipeline.brief.timeline_svg import to_svg
 from pipeline.brief.visible import visible
-
-FRAMES_SHOWN_MAX = 3
-"""Pictures shown with a finding; the others are named with their times."""
-
 
 Picture = Callable[[str], str]
 """The address of the frame with this SHA-256."""
@@ -60,6 +57,7 @@ def to_html_body(
             drawing=to_svg(brief.timeline),
             plays=player(brief, recording_href),
             picture=picture,
+            stills=stills,
             tools=tools,
             frames_shown_max=FRAMES_SHOWN_MAX,
         )
@@ -79,7 +77,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["visible"] = visible
-    environment.globals.update(facts=facts, figures=figures, wording=wording)
+    environment.globals.update(facts=facts, figures=figures, sentences=sentences, wording=wording)
     return environment
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.brief import facts, wording
+from pipeline.brief import facts, sentences, wording
 from pipeline.brief.document import (
     Brief,
     Change,
@@ -13,7 +13,6 @@ from pipeline.brief.document import (
     Exposure,
     ExposureLine,
     FindingEntry,
-    Moment,
     Provenance,
     RemarkLine,
     Status,
@@ -61,12 +60,12 @@ def to_markdown(brief: Brief, *, recording_href: str | None, frame_href: FrameHr
 def _header(brief: Brief) -> str:
     header = brief.header
     rows = [
-        ("Objective", inline(header.objective)),
+        (wording.OBJECTIVE, inline(header.objective)),
         *(
             (name, f"`{inline(value)}`" if name in facts.HASHES else inline(value))
             for name, value in facts.header_facts(brief)
         ),
-        ("Brief SHA-256", f"`{sha256(brief)}`"),
+        (wording.BRIEF_HASH, f"`{sha256(brief)}`"),
     ]
     banner = f"> **{header.banner}**" if header.banner else ""
     listed = bullets(f"{name}: {value}" for name, value in rows)
@@ -76,13 +75,13 @@ def _header(brief: Brief) -> str:
 def _status(status: Status) -> str:
     missing = [f"{item.span.text}: {inline(item.text)}" for item in status.missing]
     if status.missing_omitted:
-        missing.append(f"and {status.missing_omitted:,} more")
+        missing.append(sentences.more(status.missing_omitted))
     return paragraphs(
         [
             heading("status"),
             f"**{inline(status.headline)}**",
             " ".join(inline(sentence) for sentence in status.sentences),
-            f"As recorded: {inline(status.end_detail)}" if status.end_detail else "",
+            inline(sentences.as_recorded(status.end_detail)) if status.end_detail else "",
             f"{wording.MISSING}:\n\n{bullets(missing)}" if missing else "",
         ]
     )
@@ -97,7 +96,7 @@ def _bottom_line(brief: Brief) -> str:
             brief.bottom_line.text,
             bullets(
                 f"{entry.ref} · {holdings(entry.holdings)}: {inline(entry.observed)} "
-                f"{wording.LABELS['implication']}: {inline(entry.implication)}"
+                f"· *{wording.LABELS['implication']}:* {inline(entry.implication)}"
                 for entry in first
             ),
         ]
@@ -110,7 +109,7 @@ def _exposure(exposure: Exposure) -> str:
         parts.append(f"### {wording.WITH_FINDING}")
         parts.append(
             table(
-                ("Holding", "Weight", "Findings", "First moment"),
+                wording.EXPOSURE_HEADS,
                 (
                     (*_named(line), ", ".join(line.findings), line.first.text if line.first else "")
                     for line in exposure.with_findings
@@ -119,9 +118,9 @@ def _exposure(exposure: Exposure) -> str:
         )
     parts.append(f"### {wording.WITHOUT_FINDING}")
     if exposure.without_findings:
-        parts.append(f"{exposure.caution} {wording.looked_for(exposure)}")
+        parts.append(f"{exposure.caution} {sentences.looked_for(exposure)}")
         parts.append(
-            table(("Holding", "Weight"), (_named(line) for line in exposure.without_findings))
+            table(wording.EXPOSURE_HEADS[:2], (_named(line) for line in exposure.without_findings))
         )
     else:
         parts.append(wording.ALL_FOUND)
@@ -138,14 +137,14 @@ def _timeline(brief: Brief) -> str:
     if timeline.end is None:
         return paragraphs([heading("timeline"), wording.NO_TIMELINE])
     rows = [
-        *((band.label, wording.band_text(band)) for band in timeline.bands),
-        *((f"Epoch {epoch.number}", wording.band_text(epoch)) for epoch in timeline.epochs),
+        *((band.label, sentences.band_text(band)) for band in timeline.bands),
+        *((sentences.epoch(epoch.number), sentences.band_text(epoch)) for epoch in timeline.epochs),
     ]
     return paragraphs(
         [
             heading("timeline"),
             wording.END_UNKNOWN if brief.coverage.source_end.at is None else "",
-            table((f"{Moment(ms=0).text}–{timeline.end.text}", "Where"), rows),
+            table((sentences.timeline_range(timeline.end), wording.COVERAGE_HEADS[2]), rows),
             _moments(timeline),
         ]
     )
@@ -163,8 +162,8 @@ def _coverage(coverage: Coverage) -> str:
     parts = [heading("coverage"), coverage.base]
     for name, group in groups:
         rows = (_coverage_row(line) for line in group)
-        parts.append(table((wording.COVERAGE_GROUPS[name], "Seconds", "Share", "Where"), rows))
-    parts.append(wording.filled(coverage))
+        parts.append(table((wording.COVERAGE_GROUPS[name], *wording.COVERAGE_HEADS), rows))
+    parts.append(sentences.filled(coverage))
     if coverage.remarks:
         parts.append(f"### {wording.REMARKS}")
         parts.append(bullets(_remark(remark) for remark in coverage.remarks))
@@ -172,8 +171,8 @@ def _coverage(coverage: Coverage) -> str:
 
 
 def _coverage_row(line: CoverageLine) -> tuple[str, str, str, str]:
-    amount = "unknown" if line.duration_ms is None else seconds(line.duration_ms)
-    return line.label, amount, share_text(line.share_pct), wording.spans_text(line.spans)
+    amount = wording.UNKNOWN if line.duration_ms is None else seconds(line.duration_ms)
+    return line.label, amount, share_text(line.share_pct), sentences.spans_text(line.spans)
 
 
 def _remark(remark: RemarkLine) -> str:
@@ -204,9 +203,9 @@ def _comparison(comparison: Comparison, entries: dict[str, FindingEntry]) -> str
     return paragraphs(
         [
             f"### {wording.COMPARISONS[comparison.basis]}",
-            f"{inline(comparison.title)} · {inline(wording.compared_with(comparison))} "
+            f"{inline(comparison.title)} · {inline(sentences.compared_with(comparison))} "
             f"`{inline(comparison.sha256)}`",
-            wording.comparison(comparison),
+            sentences.comparison(comparison),
             *groups,
         ]
     )
@@ -231,7 +230,7 @@ def _provenance(brief: Brief) -> str:
     provenance = brief.provenance
     rows = [
         *((inline(name), inline(value)) for name, value in facts.provenance_facts(brief)),
-        ("Options", settings(provenance.options)),
+        (wording.OPTIONS, settings(provenance.options)),
     ]
     return paragraphs(
         [
@@ -246,8 +245,8 @@ def _provenance(brief: Brief) -> str:
 def _epoch(epoch: EpochEntry) -> str:
     rows = [f"{name}: {inline(value)}" for name, value in facts.epoch_facts(epoch)]
     if epoch.settings:
-        rows.append(f"Settings: {settings(epoch.settings)}")
-    return f"### Epoch {epoch.number}\n\n{bullets(rows)}"
+        rows.append(f"{wording.SETTINGS}: {settings(epoch.settings)}")
+    return f"### {sentences.epoch(epoch.number)}\n\n{bullets(rows)}"
 
 
 def _streams(provenance: Provenance) -> str:
@@ -257,13 +256,11 @@ def _streams(provenance: Provenance) -> str:
         (
             str(stream.index),
             inline(stream.kind),
-            inline(stream.codec or "unknown"),
+            inline(stream.codec or wording.UNKNOWN),
             "yes" if stream.is_chosen else "no",
             inline(stream.reason),
             settings(stream.details),
         )
         for stream in provenance.container.streams
     )
-    return f"### {wording.STREAMS}\n\n" + table(
-        ("Stream", "Kind", "Codec", "Analysed", "Why", "As declared"), rows
-    )
+    return f"### {wording.STREAMS}\n\n" + table(wording.STREAM_HEADS, rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from pipeline.brief import wording
+from pipeline.brief import sentences, wording
 from pipeline.brief.document import Brief
 from pipeline.brief.flow import (
     Block,
@@ -37,10 +37,6 @@ from pipeline.brief.visible import visible
 _TEMPLATES = Path(__file__).parent / "templates"
 TEMPLATE = "brief.typ"
 
-UNDRAWN = (
-    "Characters that this document's fonts cannot draw are shown by their numbers, such as "
-    "[U+1F600]. The HTML and JSON forms of this brief have the characters themselves."
-)
 DRAWING_WIDTH_PX = 640
 """The text's width on the page, with letters of 9 points."""
 
@@ -88,12 +84,12 @@ def _lay_out(
     for block in blocks(brief, recording_href=recording_href):
         made.append(writer.block(block))
         if isinstance(block, Pictures):
-            for frame in block.frames:
-                picture = folder / "frames" / f"{frame.sha256}.jpg"
+            for still in block.stills:
+                picture = folder / "frames" / f"{still.sha256}.jpg"
                 if not picture.exists():
-                    picture.write_bytes(frame_bytes(frame.sha256))
+                    picture.write_bytes(frame_bytes(still.sha256))
     if writer.has_undrawn:
-        note = writer.block(Paragraph(runs=plain(UNDRAWN), tone=Tone.WARNING))
+        note = writer.block(Paragraph(runs=plain(wording.UNDRAWN), tone=Tone.WARNING))
         made.insert(2, note)
     newest = newest_time(brief)
     data = {
@@ -168,11 +164,11 @@ class _Writer:
     def _pictures(self, pictures: Pictures) -> _Made:
         frames = [
             {
-                "sha256": frame.sha256,
-                "alt": wording.frame_alt(frame.at.text),
-                "moment": frame.at.text,
+                "sha256": still.sha256,
+                "alt": sentences.frame_alt(still.text),
+                "moment": still.text,
             }
-            for frame in pictures.frames
+            for still in pictures.stills
         ]
         return {"kind": "pictures", "frames": frames}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from pipeline.brief import facts, wording
+from pipeline.brief import facts, sentences, wording
 from pipeline.brief.columns import Value, heads, rows
 from pipeline.brief.document import Brief, Exposure, Moment
 from pipeline.brief.newest import newest_time
@@ -124,10 +124,10 @@ def _about(brief: Brief) -> Iterable[list[Value]]:
         ("Objective", header.objective),
         ("Event date", header.event_date or "not given"),
         ("File", header.filename),
-        ("Duration", wording.duration(header.duration)),
+        ("Duration", sentences.duration(header.duration)),
         ("Engine", ", ".join(header.engines)),
         (wording.WITHOUT_FINDING, brief.exposure.caution),
-        ("", wording.looked_for(brief.exposure)),
+        ("", sentences.looked_for(brief.exposure)),
         *((wording.SECTIONS["method"], sentence) for sentence in brief.method),
         *facts.provenance_facts(brief),
         ("Brief SHA-256", sha256(brief)),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pipeline.brief import wording
+from pipeline.brief import sentences, wording
 from pipeline.brief.changes import Judge
 from pipeline.brief.collapse import collapse
 from pipeline.brief.document import (
@@ -20,7 +20,7 @@ from pipeline.brief.document import (
     Span,
 )
 from pipeline.brief.links import media_fragment, play_interval
-from pipeline.brief.notes import NoteBook, key_of, state_of
+from pipeline.brief.notes import NoteBook, key_of
 from pipeline.brief.seams import Ownership
 from pipeline.records import (
     Dossier,
@@ -29,6 +29,7 @@ from pipeline.records import (
     Finding,
     Holding,
     Interval,
+    NoteState,
     TextMark,
 )
 
@@ -115,7 +116,7 @@ def _finding(
         marks=(*_marks(finding), *text_marks(finding.marks)),
         source=_source(finding),
         repeats=tuple(_source(repeat) for repeat in again),
-        state=state_of(notes),
+        state=NoteState.after(note.action for note in notes),
         notes=notes,
     )
 
@@ -135,7 +136,7 @@ def _marks(finding: Finding) -> tuple[Mark, ...]:
 
 def text_marks(marks: Iterable[TextMark]) -> tuple[Mark, ...]:
     return tuple(
-        Mark(code=mark.code, text=wording.text_mark(mark.code), names=(), count=mark.count)
+        Mark(code=mark.code, text=sentences.text_mark(mark.code), names=(), count=mark.count)
         for mark in marks
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.brief import wording
+from pipeline.brief import sentences, wording
 from pipeline.brief.coverage import Division
 from pipeline.brief.document import EndBasis, MissingRange, Span, Status, StatusKind
 from pipeline.brief.spans import Pair, total_ms
@@ -30,7 +30,7 @@ def tell(dossier: Dossier, division: Division) -> Status:
     fed_ms = total_ms(division.fed)
     return Status(
         kind=kind,
-        headline=wording.headline(kind, dossier.state, fed_ms, division.end, division.skipped),
+        headline=sentences.headline(kind, dossier.state, fed_ms, division.end, division.skipped),
         sentences=tuple(_sentences(dossier, division, kind, reason)),
         job_state=dossier.state.value,
         end_reason=reason,
@@ -72,25 +72,25 @@ def _end(dossier: Dossier, newest: EpochRecord | None) -> tuple[str | None, str 
 def _sentences(
     dossier: Dossier, division: Division, kind: StatusKind, reason: str | None
 ) -> list[str]:
-    sentences: list[str] = []
+    said: list[str] = []
     newest = _newest(dossier)
     if kind is StatusKind.IN_PROGRESS:
-        sentences.append(wording.JOB_STATES[dossier.state])
+        said.append(wording.JOB_STATES[dossier.state])
     elif kind is StatusKind.PARTIAL:
-        sentences.append(wording.JOB_STATES[dossier.state])
-        sentences.append(wording.end_reason(reason))
+        said.append(wording.JOB_STATES[dossier.state])
+        said.append(sentences.end_reason(reason))
         if division.end.basis is not EndBasis.DECODED:
-            sentences.append(wording.END_NOT_CONFIRMED)
+            said.append(wording.END_NOT_CONFIRMED)
         if dossier.state is JobState.SUCCEEDED and (newest is None or newest.session_end is None):
-            sentences.append(wording.AUDIO_UNKNOWN)
+            said.append(wording.AUDIO_UNKNOWN)
     if newest is not None and newest.session_end is not None:
         if not newest.session_end.is_audio_consumed:
-            sentences.append(wording.AUDIO_NOT_CONSUMED)
+            said.append(wording.AUDIO_NOT_CONSUMED)
         if newest.session_end.is_utterance_open:
-            sentences.append(wording.UTTERANCE_OPEN)
+            said.append(wording.UTTERANCE_OPEN)
     if division.gaps:
-        sentences.append(wording.gaps(division.gaps))
-    return sentences
+        said.append(sentences.gaps(division.gaps))
+    return said
 
 
 def _missing(dossier: Dossier, division: Division) -> tuple[MissingRange, ...]:
@@ -114,4 +114,4 @@ def _why_not_reached(dossier: Dossier, pair: Pair) -> tuple[str, str]:
         return "not_reached", wording.NOT_REACHED
     if epoch.end_reason == EndReason.COMPLETED.value:
         return "not_fed", wording.NOT_FED
-    return epoch.end_reason, wording.not_reached(epoch.number, epoch.end_reason)
+    return epoch.end_reason, sentences.not_reached(epoch.number, epoch.end_reason)

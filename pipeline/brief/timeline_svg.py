@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from pipeline.brief import wording
+from pipeline.brief import sentences, wording
 from pipeline.brief.document import Span, Timeline
 from pipeline.brief.figures import clock
 
@@ -53,7 +53,7 @@ def to_svg(timeline: Timeline, *, width: str = "100%") -> Markup:
     height = _ROW_PX * len(rows) + _AXIS_PX
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" role="img" width="{width}" '
-        f'height="{height}" aria-label="{wording.timeline_label(end_ms)}" '
+        f'height="{height}" aria-label="{sentences.timeline_label(end_ms)}" '
         'font-family="Helvetica, Arial, sans-serif" font-size="12">',
         *(_row(position, *row) for position, row in enumerate(rows)),
         *_epoch_numbers(timeline, _ROW_PX * (len(rows) - 1)),

@@ -1,28 +1,8 @@
-"""Every fixed sentence of a brief, in one place; what varies in them is a measured number."""
+"""Every fixed text of a brief, in one place; sentences.py puts figures into some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pipeline.brief.document import (
-    ChangeKind,
-    Comparison,
-    ComparisonBasis,
-    Coverage,
-    EndBasis,
-    Exposure,
-    FindingEntry,
-    Mark,
-    NoteEntry,
-    Source,
-    SourceEnd,
-    Spans,
-    StatusKind,
-    TimelineBand,
-    TimelineEpoch,
-)
-from pipeline.brief.figures import clock, count, seconds, share, share_text, utc_text
-from pipeline.brief.spans import listing
+from pipeline.brief.document import ChangeKind, ComparisonBasis, StatusKind
 from pipeline.records import EndReason, JobState, NoteAction, NoteState
 
 SECTIONS = {
@@ -74,7 +54,7 @@ JOB_STATES = {
     JobState.CANCELED: "The job was cancelled.",
 }
 
-_END_REASONS = {
+END_REASONS = {
     EndReason.COMPLETED.value: "The newest epoch ran to the end of its source.",
     EndReason.CANCELED.value: "It was cancelled on request.",
     EndReason.DECODE_ERROR.value: "The recording could not be decoded any further.",
@@ -105,7 +85,7 @@ MARKS = {
 TRADE_ORDER_CODE = "trade_order"
 """Marks a text that tells its reader to trade."""
 
-_TEXT_MARKS = {
+TEXT_MARKS = {
     "secret_masked": "Something shaped like a credential is masked.",
     "prompt_echo": "Held back, since it repeats the engine's own instructions.",
     "repetition": "Held back, since it repeats itself.",
@@ -210,173 +190,46 @@ REHEARSAL_METHOD = (
     "Which holding a text names says nothing about that holding."
 )
 
+BRIEF_HASH = "Brief SHA-256"
+OBJECTIVE = "Objective"
+SETTINGS = "Settings"
+UNKNOWN = "unknown"
+EXPOSURE_HEADS = ("Holding", "Weight", "Findings", "First moment")
+COVERAGE_HEADS = ("Seconds", "Share", "Where")
+STREAM_HEADS = ("Stream", "Kind", "Codec", "Analysed", "Why", "As declared")
 
-def bottom_line(*, chosen: int, findings: int, left_out: int) -> str:
-    """How the findings to read first were chosen, or why there are none."""
-    if not findings:
-        return f"There is nothing to put first. {NO_FINDINGS} {NO_FINDING}"
-    if not chosen:
-        return (
-            "There is nothing to put first: every finding was rejected or tells its reader to "
-            f"trade. {NO_FINDING}"
-        )
-    text = (
-        f"{count(chosen, 'finding', 'findings')} of {findings:,}, by the weight of the holding and "
-        "then by how complete the text is."
-    )
-    if left_out:
-        text += f" Left out here: {left_out:,} that were rejected or tell their reader to trade."
-    return text
+UNDRAWN = (
+    "Characters that this document's fonts cannot draw are shown by their numbers, such as "
+    "[U+1F600]. The HTML and JSON forms of this brief have the characters themselves."
+)
 
+RECORDINGS = {
+    "included": "The recording is included; play links lead into it.",
+    "not_kept": "The recording is not kept any more, so it is not included and times are text.",
+    "too_large": "The recording is larger than {most} bytes, so it is not included and times are "
+    "text.",
+}
+"""By what became of the recording in the ZIP."""
 
-def timeline_label(end_ms: int) -> str:
-    return f"Timeline of the recording from {clock(0)} to {clock(end_ms)}; told in words below"
+ZIP_README = """\
+This archive holds one OmnAI brief and what it stands on. It needs no network.
 
+Start with brief.html or brief.pdf. They say the same; so do brief.docx and brief.md.
 
-def band_text(band: TimelineBand | TimelineEpoch) -> str:
-    """Where it holds, in words."""
-    where = spans_text(listing(band.spans)) or "nowhere"
-    return f"{where} (shorter breaks left out: {band.joined:,})" if band.joined else where
+brief.json          the brief as data; every other form is made from it
+findings.csv        the findings as a table, for a spreadsheet
+findings.xlsx       the same as a workbook
+recording.vtt       the findings as subtitles over the recording
+recording.srt       the same for older players
+recording.*         the recording, where it is kept and not too large; manifest.json says so
+frames/             the pictures that the brief shows, named by their SHA-256
+manifest.json       every other file here with its size and SHA-256
 
+Unpack the archive before you open a file, so that its links find the recording. A player that
+opens the recording shows the subtitles beside it.
 
-def compared_with(comparison: Comparison) -> str:
-    return f"Revision {comparison.revision} of job {comparison.job_id}, its SHA-256"
+To check a file, compute its SHA-256 and compare it with the manifest. Every form of the brief
+prints one more SHA-256: that of brief.json, in its canonical form and without that field.
 
-
-def comparison(found: Comparison) -> str:
-    """`2 new, 1 changed, 0 gone, 12 unchanged.`"""
-    kinds = [change.kind for group in found.groups for change in group.changes]
-    order = (ChangeKind.NEW, ChangeKind.CHANGED, ChangeKind.GONE)
-    counted = [f"{kinds.count(kind):,} {CHANGES[kind].lower()}" for kind in order]
-    return f"{', '.join(counted)}, {found.unchanged:,} unchanged."
-
-
-def tags(finding: FindingEntry) -> tuple[str, ...]:
-    """What a reader must see before the text."""
-    is_order = any(mark.code == TRADE_ORDER_CODE for mark in finding.marks)
-    given = ((HEARD, finding.is_audio_evidence), (TRADE_ORDER, is_order))
-    return tuple(tag for tag, applies in given if applies)
-
-
-def mark(found: Mark) -> str:
-    """The fixed text, then the names it concerns or how often it applies."""
-    names = ", ".join(found.names)
-    times = f"({found.count:,}×)" if found.count is not None and found.count > 1 else ""
-    return " ".join(part for part in (found.text, names, times) if part)
-
-
-def note(entry: NoteEntry) -> str:
-    """`accepted by Night desk, 2026-03-06 07:30:00 UTC`; what was written follows it."""
-    return f"{ACTIONS[entry.action]} by {entry.author}, {utc_text(entry.at)}"
-
-
-def text_mark(code: str) -> str:
-    """Codes are an open set: one that this release does not know is shown as it was stored."""
-    return _TEXT_MARKS.get(code, f"Mark as recorded: {code}.")
-
-
-def headline(
-    kind: StatusKind,
-    state: JobState,
-    fed_ms: int,
-    end: SourceEnd,
-    skipped: Sequence[tuple[int, int]],
-) -> str:
-    if kind is StatusKind.COMPLETE:
-        if skipped:
-            return f"Complete from {clock(skipped[-1][1])} on, as requested"
-        return "Complete"
-    if kind is StatusKind.IN_PROGRESS and fed_ms == 0:
-        return "Not finished: nothing was analysed yet"
-    return f"{KINDS[kind]}: {_amount(fed_ms, end)}"
-
-
-def _amount(fed_ms: int, end: SourceEnd) -> str:
-    if end.at is None:
-        return f"{clock(fed_ms)} analysed, length of the recording unknown"
-    about = "about " if end.basis is EndBasis.PACKETS else ""
-    part = share_text(share(fed_ms, end.at.ms))
-    return f"{clock(fed_ms)} of {about}{clock(end.at.ms)} analysed ({part})"
-
-
-def end_reason(reason: str | None) -> str:
-    """Reasons are an open set: one that this release does not know is shown as it was stored."""
-    if reason is None:
-        return "No reason is recorded."
-    return _END_REASONS.get(reason, f"Reason as recorded: {reason}.")
-
-
-def not_reached(epoch: int, reason: str) -> str:
-    return f"not reached: epoch {epoch} ended with {reason}"
-
-
-def gaps(pairs: Sequence[tuple[int, int]]) -> str:
-    duration_ms = sum(end - start for start, end in pairs)
-    return (
-        f"The source has {count(len(pairs), 'gap', 'gaps')} without sound or picture, "
-        f"{seconds(duration_ms)} s in all."
-    )
-
-
-def duration(end: SourceEnd) -> str:
-    if end.at is None:
-        return "unknown"
-    if end.basis is EndBasis.PACKETS:
-        return f"about {end.at.text} (estimated)"
-    return f"{end.at.text} ({seconds(end.at.ms)} s)"
-
-
-def coverage_base(end: SourceEnd) -> str:
-    if end.at is None:
-        return "The length of the recording is unknown, so no percentages are given."
-    if end.basis is EndBasis.PACKETS:
-        return (
-            f"Percentages are of the whole recording, {seconds(end.at.ms)} s by estimate; its end "
-            "was not reached."
-        )
-    return f"Percentages are of the whole recording, {seconds(end.at.ms)} s."
-
-
-def filled(coverage: Coverage) -> str:
-    return (
-        f"Counted in samples, {seconds(coverage.filled_ms)} s of silence stand where the source "
-        "has no audio."
-    )
-
-
-def looked_for(exposure: Exposure) -> str:
-    """What the holdings without a finding were looked for in."""
-    if exposure.looked_for_ms == 0:
-        return NOTHING_FED
-    part = exposure.looked_for_share_pct
-    base = (
-        "of a recording of unknown length"
-        if part is None
-        else f"{share_text(part)} of the recording"
-    )
-    amount = seconds(exposure.looked_for_ms)
-    return f"Looked for in {amount} s, {base}: {spans_text(exposure.looked_for_in)}."
-
-
-def spans_text(spans: Spans) -> str:
-    """`0:00–1:00, 2:00–3:00 and 4 more`."""
-    listed = ", ".join(span.text for span in spans.listed)
-    return f"{listed} and {spans.omitted:,} more" if spans.omitted else listed
-
-
-def remembered(source: Source) -> str:
-    """What a text can have drawn on."""
-    said, memory = source.generated_in, source.available_from
-    return f"Written during {said.text}; the engine could remember from {memory.text} on."
-
-
-def superseded(findings: int, evidence: int, notes: int) -> str:
-    return (
-        f"{count(findings, 'finding', 'findings')}, {count(notes, 'note', 'notes')} on them and "
-        f"{count(evidence, 'piece', 'pieces')} of evidence are left out: their seconds were "
-        "analysed again by a newer epoch."
-    )
-
-
-def frame_alt(moment: str) -> str:
-    return f"Picture from the recording at {moment}"
+No finding is not evidence of absence. The text is no transcript: check it in the recording.
+"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from sqlalchemy import ColumnElement, Select, func, insert, select, tuple_
 from sqlalchemy.orm import Session
@@ -12,17 +12,10 @@ from pipeline.ledger.errors import FindingUnknown, NotesFull
 from pipeline.ledger.jobs import check_id
 from pipeline.ledger.schema import FindingNoteRow, FindingRow
 from pipeline.ledger.texts import TextKey
-from pipeline.records import FindingNote, NoteAction, NoteState
+from pipeline.records import DECISIONS, FindingNote, NoteAction
 
 NOTES_MAX = 500
 """For one finding: every one of them is in the brief, which must stay something to read."""
-
-STATES = {
-    NoteAction.ACCEPT: NoteState.ACCEPTED,
-    NoteAction.REJECT: NoteState.REJECTED,
-    NoteAction.DONE: NoteState.DONE,
-}
-"""What an action that decides makes of a finding; a plain note decides nothing."""
 
 
 def add(
@@ -101,12 +94,6 @@ def of(session: Session, job_id: str, *, finding: TextKey | None = None) -> tupl
     return tuple(map(_note, session.scalars(wanted)))
 
 
-def state_of(notes: Iterable[FindingNote]) -> NoteState:
-    """By the newest of one finding's notes that decides anything."""
-    deciding = [note for note in notes if note.action in STATES]
-    return STATES[deciding[-1].action] if deciding else NoteState.OPEN
-
-
 def decision() -> Select[tuple[str]]:
     """The newest deciding action for the finding of the enclosing statement; none is open."""
     return (
@@ -116,7 +103,7 @@ def decision() -> Select[tuple[str]]:
             FindingNoteRow.epoch == FindingRow.epoch,
             FindingNoteRow.turn == FindingRow.turn,
             FindingNoteRow.block == FindingRow.block,
-            FindingNoteRow.action.in_([action.value for action in STATES]),
+            FindingNoteRow.action.in_([action.value for action in DECISIONS]),
         )
         .order_by(FindingNoteRow.number.desc())
         .limit(1)

@@ -31,7 +31,17 @@ from pipeline.ledger.schema import (
 from pipeline.ledger.texts import TextKey
 from pipeline.ledger.words import Query, whole
 from pipeline.plain import Json
-from pipeline.records import JobState, NoteAction, NoteState, Origin, Probe
+from pipeline.records import DECISIONS, JobState, NoteAction, NoteState, Origin, Probe
+
+_IS_NAMED = and_(
+    FindingHoldingRow.job_id == HoldingRow.job_id, FindingHoldingRow.holding_id == HoldingRow.id
+)
+_NAMED_AT = tuple_(
+    FindingHoldingRow.job_id,
+    FindingHoldingRow.epoch,
+    FindingHoldingRow.turn,
+    FindingHoldingRow.block,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,21 +192,10 @@ def _conditions(filters: Filters) -> Iterator[ColumnElement[bool]]:
     if filters.holding is not None:
         yield (
             select(HoldingRow.id)
-            .join(
-                FindingHoldingRow,
-                and_(
-                    FindingHoldingRow.job_id == HoldingRow.job_id,
-                    FindingHoldingRow.holding_id == HoldingRow.id,
-                ),
-            )
+            .join(FindingHoldingRow, _IS_NAMED)
             .where(
-                tuple_(
-                    FindingHoldingRow.job_id,
-                    FindingHoldingRow.epoch,
-                    FindingHoldingRow.turn,
-                    FindingHoldingRow.block,
-                )
-                == tuple_(FindingRow.job_id, FindingRow.epoch, FindingRow.turn, FindingRow.block),
+                tuple_(FindingRow.job_id, FindingRow.epoch, FindingRow.turn, FindingRow.block)
+                == _NAMED_AT,
                 _has(HoldingRow, whole(filters.holding)),
             )
             .correlate(FindingRow)
@@ -212,7 +211,7 @@ def _conditions(filters: Filters) -> Iterator[ColumnElement[bool]]:
         yield JobRow.state == filters.job_state.value
     if filters.state is not None:
         decision = notes.decision().scalar_subquery()
-        actions = {state: action.value for action, state in notes.STATES.items()}
+        actions = {state: action.value for action, state in DECISIONS.items()}
         yield decision.is_not_distinct_from(actions.get(filters.state))
 
 
@@ -228,21 +227,8 @@ def _holdings(
         return {}
     named = session.execute(
         select(FindingHoldingRow, HoldingRow)
-        .join(
-            HoldingRow,
-            and_(
-                HoldingRow.job_id == FindingHoldingRow.job_id,
-                HoldingRow.id == FindingHoldingRow.holding_id,
-            ),
-        )
-        .where(
-            tuple_(
-                FindingHoldingRow.job_id,
-                FindingHoldingRow.epoch,
-                FindingHoldingRow.turn,
-                FindingHoldingRow.block,
-            ).in_([(row.job_id, row.epoch, row.turn, row.block) for row in rows])
-        )
+        .join(HoldingRow, _IS_NAMED)
+        .where(_NAMED_AT.in_([(row.job_id, row.epoch, row.turn, row.block) for row in rows]))
         .order_by(FindingHoldingRow.position)
     )
     found: defaultdict[_JobTextKey, list[NamedHolding]] = defaultdict(list)
@@ -280,7 +266,7 @@ def _hit(
         is_audio_evidence=row.is_audio_evidence,
         implication=row.implication,
         origin=dossiers.origin_of(row, {}),
-        state=NoteState.OPEN if decided is None else notes.STATES[NoteAction(decided)],
+        state=NoteState.OPEN if decided is None else DECISIONS[NoteAction(decided)],
         note_count=note_count or 0,
     )
 

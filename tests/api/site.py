@@ -77,6 +77,20 @@ class Site:
         return recordings.get(self.database, answer.json["id"], owner=None)
 
 
+def closing(app: Any) -> Any:
+    """The application, its files closed however the exchange ends: Werkzeug's server leaves them
+    open where a browser goes away at the wrong moment, which gunicorn does not."""
+
+    def closed(environ: Any, start_response: Any) -> Iterator[bytes]:
+        body = app(environ, start_response)
+        try:
+            yield from body
+        finally:
+            body.close()
+
+    return closed
+
+
 @pytest.fixture(scope="module")
 def running(
     module_database_url: str, valkey_url: str, tmp_path_factory: pytest.TempPathFactory
@@ -88,7 +102,7 @@ def running(
         host_name="pages",
     )
     app = make_app(settings, engines=("rehearsal", "scripted"))
-    server = make_server("127.0.0.1", 0, app, threaded=True)
+    server = make_server("127.0.0.1", 0, closing(app), threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     database = connect(module_database_url)

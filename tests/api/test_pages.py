@@ -14,13 +14,11 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, FileChooser, Page, expect
 
-from pipeline.brief.assemble import assemble
 from pipeline.engine.rehearsal import RehearsalEngine
 from pipeline.engine.session import Engine
-from pipeline.ledger import dossiers
 from pipeline.ledger.frames import FrameStore
 from pipeline.ledger.keys import Role
-from pipeline.publish import write_folder
+from pipeline.publish import assembled, write_folder
 from tests.api.site import OBJECTIVE, SAMPLES, Site, running, site
 from tests.browser import DESKTOP, PHONE, Reader, chromium
 from tests.clips import AAC, H264, Clips, clips, greys, tones
@@ -178,7 +176,7 @@ def test_links_of_a_brief_in_a_folder_open_a_file_that_starts_late_at_the_cited_
 ) -> None:
     recording = late(clips, name)
     job_id = watched(site, recording, cited())
-    brief = assemble(dossiers.load(site.database, job_id), release="1")
+    brief = assembled(site.database, job_id, release="1")
     frames = FrameStore(site.settings.data_dir / "frames")
     write_folder(brief, frames, tmp_path, recording_href=recording.as_uri())
     reader = Reader(browser, "file://", viewport=DESKTOP)

@@ -16,6 +16,7 @@ from werkzeug.http import parse_options_header
 
 from api import downloads, make_app
 from api.service import EXTENSION, Service
+from pipeline.brief import pages
 from pipeline.engine.rehearsal import RehearsalEngine
 from pipeline.ledger import audit, briefs
 from pipeline.ledger.database import Database
@@ -143,11 +144,27 @@ def test_each_form_comes_whole_with_its_own_digest_and_a_name(
     assert head.headers["Repr-Digest"] == answer.headers["Repr-Digest"]
 
 
+def test_pages_that_cannot_be_set_are_told_by_their_own_code(
+    done: Done, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pages, "TYPESET_S", 0.001)
+    for form in ("pdf", "docx", "zip"):
+        answer = done.ada.get(f"{done.path}/brief?format={form}")
+        told = answer.get_json()
+        assert (answer.status_code, told["code"]) == (500, "pages_not_set")
+        assert "JSON, Markdown, HTML" in told["detail"]
+    assert set(caplog.messages) == {"Pages were not set."}
+    caplog.clear()
+    assert done.ada.get(f"{done.path}/brief?format=md").status_code == 200
+
+
 def test_files_that_leave_the_browser_lead_back_to_where_omnai_is_said_to_be(done: Done) -> None:
     media = f"/v1/recordings/{done.recording_id}/media".encode()
     pdf = done.ada.get(f"{done.path}/brief?format=pdf", headers={"Host": "evil.test"}).data
     assert b"http://127.0.0.1:8321" + media in pdf
     assert b"evil.test" not in pdf
+    text = done.ada.get(f"{done.path}/brief?format=md", headers={"Host": "evil.test"}).data
+    assert text.count(b"](") == text.count(b"](http://127.0.0.1:8321/v1/") > 1
 
 
 def test_a_brief_is_compared_with_another_jobs_that_the_caller_may_see(done: Done) -> None:

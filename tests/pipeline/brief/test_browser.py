@@ -19,6 +19,7 @@ from tests.browser import chromium
 from tests.pipeline.brief import factories as make
 from tests.pipeline.brief import hostile
 from tests.pipeline.brief.factories import assemble
+from tests.pipeline.brief.test_pdf import SECTIONS
 from tests.units import picture
 
 WITNESS = """
@@ -110,19 +111,7 @@ def test_the_page_is_as_wide_as_a_phone_and_the_longest_word_breaks(page: Page) 
 def test_every_part_has_a_name_that_a_screen_reader_says(page: Page) -> None:
     past = make.past(make.past_finding(observed="Orders fell."))
     show(page, html(assemble(make.full(), previous=past)))
-    named = [
-        "Status",
-        "Bottom line",
-        "Exposure",
-        "Findings",
-        "Timeline",
-        "Coverage",
-        "Changes",
-        "Method and limits",
-        "Evidence not in findings",
-        "Provenance",
-    ]
-    named[0] = "Complete"
+    named = ["Complete", *SECTIONS[1:]]
     for name in named:
         assert page.get_by_role("region", name=name, exact=True).count() == 1, name
     assert page.get_by_role("main").count() == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 import jsonschema
@@ -15,11 +16,17 @@ from tests.pipeline.brief import factories as make
 from tests.pipeline.brief.factories import assemble
 
 
-def document() -> Any:
+@lru_cache(maxsize=1)
+def whole() -> bytes:
     before = make.past(make.past_finding(observed="Orders fell."))
-    return json.loads(to_json(assemble(make.full(), previous=before)))
+    return to_json(assemble(make.full(), previous=before))
 
 
+def document() -> Any:
+    return json.loads(whole())
+
+
+@lru_cache(maxsize=1)
 def validator() -> jsonschema.Draft202012Validator:
     schema = json.loads(published())
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -15,9 +15,10 @@ from pipeline.brief.glyphs import drawable
 from pipeline.brief.pages import PagesNotSet
 from pipeline.brief.picture_choice import PIXELS_MAX, frames_shown
 from pipeline.brief.render_json import sha256
-from pipeline.brief.render_pdf import UNDRAWN, to_pdf
+from pipeline.brief.render_pdf import to_pdf
 from pipeline.brief.typeset import FONTS
 from pipeline.brief.visible import visible
+from pipeline.brief.wording import UNDRAWN
 from tests.pipeline.brief import factories as make
 from tests.pipeline.brief import hostile, hostile_table
 from tests.pipeline.brief.hostile_table import frame_bytes, squeezed
@@ -193,9 +194,13 @@ def test_pictures_are_shown_first_ones_first_while_the_pixels_last() -> None:
     assert list(shown.values()) == [2, 2, 2, 2, 1, 1]
 
 
-def test_a_picture_that_cannot_be_read_is_told_in_words() -> None:
+def test_a_picture_that_cannot_be_read_is_told_in_words_and_logged_without_the_text(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with pytest.raises(PagesNotSet, match="could not be set"):
         to_pdf(make.assemble(make.full()), recording_href=None, frame_bytes=lambda _: b"\xff\xd8")
+    assert caplog.messages == ["Pages were not set."]
+    caplog.clear()
 
 
 def test_a_name_from_right_to_left_leaves_the_figures_after_it_in_place() -> None:

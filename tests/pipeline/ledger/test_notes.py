@@ -127,7 +127,7 @@ def test_the_newest_deciding_note_says_where_a_finding_stands(
     states = []
     for action in (NoteAction.NOTE, *NoteAction, NoteAction.NOTE):
         add(database, noted, action=action)
-        states.append(notes.state_of(notes.of_job(database, noted.job_id)))
+        states.append(NoteState.after(note.action for note in notes.of_job(database, noted.job_id)))
     assert states == [
         NoteState.OPEN,
         NoteState.OPEN,
