@@ -56,8 +56,13 @@ def main(argument: str) -> None:
 
 def _serve(request: MediaRequest, pipe: _Pipe) -> None:
     # Only now, under the limits, is the library loaded that reads hostile bytes.
-    from pipeline.media.source import open_source
-    from pipeline.media.units import UnitMerger
+    try:
+        from pipeline.media.source import open_source
+        from pipeline.media.units import UnitMerger
+    except ImportError as error:
+        if _is_out_of_memory(error):
+            raise MemoryError from error
+        raise
 
     source = open_source(
         request.path, start_s=request.start_s, limits=request.limits, pulse=pipe.pulse
@@ -72,6 +77,15 @@ def _serve(request: MediaRequest, pipe: _Pipe) -> None:
     for event in merger.events():
         pipe.send(event)
         gc.collect()
+
+
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """By the loader's words, whoever passes them on: the limit does not even hold the library."""
+    while error is not None:
+        if "failed to map segment" in str(error) or "annot allocate memory" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 if __name__ == "__main__":

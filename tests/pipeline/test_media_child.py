@@ -332,6 +332,17 @@ def settled(pid: int) -> tuple[int, int]:
 
 
 @linux_only
+@pytest.mark.parametrize("mib", [32, 96, 160, 224])
+def test_a_limit_that_the_library_itself_does_not_fit_into_is_told_as_one(
+    clips: Clips, mib: int
+) -> None:
+    path = clips.make("three.mp4", *tones(3), *greys(3), *H264, *AAC)
+    with pytest.raises(RecordingRefused) as refused, child(path, memory_bytes=mib << 20) as media:
+        list(media)
+    assert refused.value.code == "memory_limit"
+
+
+@linux_only
 @needs_proc
 def test_memory_does_not_grow_with_the_length_of_the_recording(clips: Clips) -> None:
     """Three hours need what their first minute did."""
