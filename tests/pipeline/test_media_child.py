@@ -332,7 +332,7 @@ def settled(pid: int) -> tuple[int, int]:
 
 
 @linux_only
-@pytest.mark.parametrize("mib", [32, 96, 160, 224])
+@pytest.mark.parametrize("mib", [32, 96, 160])
 def test_a_limit_that_the_library_itself_does_not_fit_into_is_told_as_one(
     clips: Clips, mib: int
 ) -> None:
