@@ -59,8 +59,8 @@ def load(snapshot: Path, lock: ModelLock, *, device: str, allow_unverified: bool
     snapshot = _importable(snapshot)
     try:
         # Late: nothing else of this program loads them, and most installations have neither.
-        import torch  # type: ignore[import-not-found,unused-ignore]
-        import transformers  # type: ignore[import-not-found,unused-ignore]
+        import torch
+        import transformers
 
         _check_cuda(torch, device)
         local = {"trust_remote_code": True, "local_files_only": True}
