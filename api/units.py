@@ -37,6 +37,17 @@ class UnitsQuery(Strict):
     limit: int = Field(200, ge=1, le=ROWS_MAX)
 
 
+class EngineClocksAnswer(Answer):
+    """Where the time of one unit went inside the engine, by the monotonic clock."""
+
+    prepare_ms: float = Field(description="Decoding samples and picture on the CPU.")
+    prefill_ms: float
+    generate_ms: float
+    upstream_ms: dict[str, float] = Field(
+        description="The model code's own figures, by its wall clock; for comparison only."
+    )
+
+
 class UnitAnswer(Answer):
     """One completed unit and what the engine answered."""
 
@@ -61,6 +72,15 @@ class UnitAnswer(Answer):
     decode_ms: float
     queue_wait_ms: float
     inference_ms: float
+    clocks: EngineClocksAnswer | None = Field(
+        description="Null where the engine does not tell them apart."
+    )
+    ledger_ms: float | None = Field(
+        description="Time of its write; null until the unit after it, or the epoch's end, is stored."
+    )
+    total_ms: float | None = Field(
+        description="From the hand-over to the engine to the end of its write; null as above."
+    )
     committed_at: datetime
 
 
@@ -122,5 +142,15 @@ def _unit(view: UnitView) -> UnitAnswer:
         decode_ms=view.decode_ms,
         queue_wait_ms=view.queue_wait_ms,
         inference_ms=view.inference_ms,
+        clocks=None
+        if view.clocks is None
+        else EngineClocksAnswer(
+            prepare_ms=view.clocks.prepare_ms,
+            prefill_ms=view.clocks.prefill_ms,
+            generate_ms=view.clocks.generate_ms,
+            upstream_ms=dict(view.clocks.upstream_ms),
+        ),
+        ledger_ms=view.ledger_ms,
+        total_ms=view.total_ms,
         committed_at=view.committed_at,
     )

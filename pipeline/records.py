@@ -563,6 +563,17 @@ class UnitClocks:
     """When the loop had the reply and its texts in hand."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class WrittenUnit:
+    """How long a committed unit took, by the monotonic clock; known once it is committed."""
+
+    sequence: int
+    ledger_ms: float
+    """From its frames' files to the end of its transaction, waits for the database included."""
+    total_ms: float
+    """From the hand-over to the engine to the end of its transaction."""
+
+
 # --- what the ledger gives back ----------------------------------------------------------------
 
 

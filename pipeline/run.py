@@ -43,6 +43,7 @@ from pipeline.records import (
     SessionEnd,
     Unit,
     UnitClocks,
+    WrittenUnit,
 )
 
 OUTAGE_S = 60.0
@@ -120,6 +121,8 @@ class Watch:
         self._session: Session | None = None
         self._sequence = 0
         self._units = 0
+        self._written: WrittenUnit | None = None
+        """The last committed unit, told with the next write: its own row could not know."""
         self._source_ms = context.options.start_s * 1000
         self._source_end_ms: int | None = None
         self._findings: set[tuple[int, int]] = set()
@@ -219,13 +222,14 @@ class Watch:
 
     def _feed(self, unit: Unit) -> None:
         assert self._session is not None
+        began = time.monotonic()
         reply = self._session.step(unit, epoch=self._key.number, sequence=self._sequence)
         self._sequence += 1
         found = self._reader.observe(
             reply, start_ms=unit.start_ms, end_ms=unit.end_ms, frame=unit.frame
         )
         self._source_ms = unit.end_ms
-        self._store(unit, reply, found)
+        self._store(unit, reply, found, began)
         self._units += 1
         self._tell()
 
@@ -241,14 +245,22 @@ class Watch:
         ):
             raise SessionStopped  # a cancel came first
         epochs.enter(self._database, self._key, Phase.DRAIN)
+        began = time.monotonic()
         for reply in self._session.drain(epoch=self._key.number):
             end_ms = self._source_ms
             found = self._reader.observe(reply, start_ms=end_ms, end_ms=end_ms, frame=None)
-            self._store(None, reply, found)
+            self._store(None, reply, found, began)
             self._go_on()
+            began = time.monotonic()
 
-    def _store(self, unit: Unit | None, reply: Reply, found: Sequence[Evidence | Finding]) -> None:
-        """Commit one unit with what it completed, before the next one is fed."""
+    def _store(
+        self, unit: Unit | None, reply: Reply, found: Sequence[Evidence | Finding], began: float
+    ) -> None:
+        """Commit one unit with what it completed, before the next one is fed.
+
+        `began` is when the unit was handed to the engine, by the monotonic clock.
+        """
+        store_began = time.monotonic()
         shown = self._keep_frames(found)
         clocks = _clocks(unit, reply)
 
@@ -263,9 +275,16 @@ class Watch:
                 texts=found,
                 frames=shown,
                 rms_dbfs=None if unit is None else rms_dbfs(unit.pcm),
+                written=self._written,
             )
 
         is_cancel_asked = self._through_outage(write)
+        ended = time.monotonic()
+        self._written = WrittenUnit(
+            sequence=reply.sequence,
+            ledger_ms=(ended - store_began) * 1000,
+            total_ms=(ended - began) * 1000,
+        )
         self._findings.update((f.turn, f.block) for f in found if isinstance(f, Finding))
         if is_cancel_asked:
             self.stop()
@@ -308,6 +327,7 @@ class Watch:
             end_detail=end.detail,
             media_end=self._media_end,
             session_end=session_end,
+            written=self._written,
         )
         log.info(
             "An epoch ended.",

@@ -11,21 +11,20 @@ import typer
 from omnai import display
 from omnai.exits import Exit, refusals
 from pipeline.engine.registry import ENGINES
-from pipeline.errors import EngineError, InputRefused, Problem
+from pipeline.errors import InputRefused, Problem
 from pipeline.plain import to_plain
-from pipeline.records import Options, SessionContext
+from pipeline.records import EndReason, JobState
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from omnai.trial.course import Course
+    from omnai.trial.written import Written
     from pipeline.engine.session import Engine
     from pipeline.records import Unit
+    from pipeline.run import Outcome
 
 NATIVE = "minicpmo"
-
-OBJECTIVE = "Say in one sentence what is shown or said, whenever it changes."
 
 app = typer.Typer(help="How fast it is on this machine.", no_args_is_help=True)
 
@@ -54,7 +53,8 @@ def engine(
 ) -> None:
     """Time each unit inside an engine: median, p95, × realtime, tokens per second, peak memory.
 
-    Nothing waits for the GPU to be measured. Needs no queue and no database.
+    Nothing waits for the GPU to be measured. The units are written to a database that is started
+    for this run and removed after it.
     """
     with refusals(as_json=json_):
         settings = Settings.from_environment()
@@ -62,11 +62,9 @@ def engine(
         with ExitStack() as opened:
             fed = _units(file, settings, units, opened)
             made = _engine(name, settings)
-            course = _run(made, fed)
-        _show(made, course, "made up" if file is None else file.name, as_json=json_)
-    if isinstance(course.fault, EngineError):
-        raise typer.Exit(Exit.FAULT)
-    raise typer.Exit(Exit.DONE if course.fault is None else Exit.PARTIAL)
+            written = _run(made, fed, settings)
+        _show(made, written, "made up" if file is None else file.name, as_json=json_)
+    raise typer.Exit(_exit(written.outcome))
 
 
 def _units(file: Path | None, settings: Settings, count: int, opened: ExitStack) -> Iterator[Unit]:
@@ -94,36 +92,40 @@ def _engine(name: str, settings: Settings) -> Engine:
     return trial.load_for_trial(settings).engine
 
 
-def _run(engine: Engine, units: Iterator[Unit]) -> Course:
-    from omnai.trial.course import run_course
-    from pipeline.prompt import system_text
+def _run(engine: Engine, units: Iterator[Unit], settings: Settings) -> Written:
+    from omnai.trial.written import run_written
 
-    context = SessionContext(
-        epoch=1, prompt=system_text(OBJECTIVE, ()), holdings=(), options=Options()
-    )
-    return run_course(engine.open(context), units)
+    return run_written(engine, units, settings)
 
 
-def _show(engine: Engine, course: Course, source: str, *, as_json: bool) -> None:
+def _exit(outcome: Outcome) -> Exit:
+    if outcome.state is JobState.SUCCEEDED:
+        return Exit.DONE
+    return Exit.PARTIAL if outcome.end_reason is EndReason.DECODE_ERROR else Exit.FAULT
+
+
+def _show(engine: Engine, written: Written, source: str, *, as_json: bool) -> None:
     from omnai.trial.figures import by_decision
     from omnai.trial.words import show_figures, show_memory
     from pipeline.engine.minicpm.memory import peak_memory
 
-    info, figures, memory = engine.describe(), by_decision(course.steps), peak_memory()
+    info, figures, memory = engine.describe(), by_decision(written.timings), peak_memory()
+    outcome = written.outcome
+    is_whole = outcome.state is JobState.SUCCEEDED
     if as_json:
-        fault = course.fault
+        fault = {"code": outcome.end_reason.value, "message": outcome.end_detail}
         display.write_json(
             {
                 "engine": to_plain(info),
                 "source": source,
                 "figures": to_plain(figures),
                 "memory": to_plain(memory),
-                "fault": None if fault is None else {"code": fault.code, "message": fault.message},
+                "fault": None if is_whole else fault,
             }
         )
         return
     display.say(display.seen(f"{info.name} at {info.revision} on {info.device}, units: {source}"))
     show_figures(figures)
     show_memory(memory)
-    if course.fault is not None:
-        display.warn(f"the run broke off: {course.fault.message}")
+    if not is_whole:
+        display.warn(f"the run broke off: {outcome.end_detail or outcome.end_reason.value}")

@@ -112,7 +112,7 @@ def _report(
         "engine": to_plain(seen.info),
         "units": _counts(seen),
         "window": _window(seen),
-        "figures": to_plain(by_decision(seen.course.steps)),
+        "figures": to_plain(by_decision(step.timing for step in seen.course.steps)),
         "memory": to_plain(memory),
         "end": to_plain(seen.course.end),
         "fault": None if fault is None else {"code": fault.code, "message": fault.message},
@@ -137,7 +137,7 @@ def _show(seen: Seen, found: tuple[Fact, ...], memory: PeakMemory) -> None:
         f"window: {window['cached_tokens']} tokens in {window['units']} units at the end, of them"
         f" {window['context_tokens']} of the context; it overflows at {window['high_tokens']}"
     )
-    show_figures(by_decision(seen.course.steps))
+    show_figures(by_decision(step.timing for step in seen.course.steps))
     show_memory(memory)
     if seen.course.fault is not None:
         display.warn(f"the run broke off: {seen.course.fault.message}")

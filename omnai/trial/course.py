@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from omnai.trial.figures import Timing
 from pipeline.engine.session import Session
 from pipeline.errors import EngineError, MediaStopped
 from pipeline.records import Reply, SessionEnd, Unit
@@ -20,6 +21,20 @@ class Step:
     """From hand-over to the reply, by the monotonic clock."""
     source_ms: int
     """Source time that it covers; 0 for a unit of the drain."""
+
+    @property
+    def timing(self) -> Timing:
+        """Nothing is written here."""
+        return Timing(
+            decision=self.reply.decision,
+            is_drain=self.reply.drain is not None,
+            source_ms=self.source_ms,
+            tokens=self.reply.tokens,
+            queue_wait_ms=self.reply.queue_wait_ms,
+            engine=self.reply.clocks,
+            ledger_ms=None,
+            total_ms=self.total_ms,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

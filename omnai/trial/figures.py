@@ -7,11 +7,29 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from omnai.trial.course import Step
 from pipeline.records import Decision, EngineClocks
 
 CLOCKS = ("prepare", "queue_wait", "prefill", "generate", "ledger", "total")
 """The monotonic clocks of a unit, in the order in which it passes them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Where the time of one unit went."""
+
+    decision: Decision
+    is_drain: bool
+    source_ms: int
+    """Source time that it covers; 0 for a unit of the drain."""
+    tokens: int
+    queue_wait_ms: float
+    engine: EngineClocks | None
+    """None where the engine does not tell them apart."""
+    ledger_ms: float | None
+    """None where nothing is written."""
+    total_ms: float | None
+    """From the hand-over to the engine to the reply, or to the end of the write where there is one;
+    None where it is not known: the last write of a run that lost its database."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +48,7 @@ class Figures:
 
     units: int
     clocks: Mapping[str, Spread | None]
-    """None for a clock that the engine does not tell, or that nothing passes: no ledger here."""
+    """None for a clock that the engine does not tell, or that nothing passes."""
     upstream_wall_clock: Mapping[str, Spread]
     """The model code's own `cost_*` figures, by its wall clock; for comparison only."""
     tokens: int
@@ -41,15 +59,16 @@ class Figures:
     """Source time over the group's whole time; None without source time."""
 
 
-def by_decision(steps: Sequence[Step]) -> dict[str, Figures | None]:
+def by_decision(timings: Iterable[Timing]) -> dict[str, Figures | None]:
     """All units of the source, those that listened, those that spoke, and the drain's; None for a
     group without units."""
-    source = [step for step in steps if step.reply.drain is None]
+    every = list(timings)
+    source = [timing for timing in every if not timing.is_drain]
     groups = {
         "all": source,
-        "listening": [step for step in source if step.reply.decision is Decision.LISTEN],
-        "speaking": [step for step in source if step.reply.decision is Decision.SPEAK],
-        "drain": [step for step in steps if step.reply.drain is not None],
+        "listening": [timing for timing in source if timing.decision is Decision.LISTEN],
+        "speaking": [timing for timing in source if timing.decision is Decision.SPEAK],
+        "drain": [timing for timing in every if timing.is_drain],
     }
     return {name: _figures(group) if group else None for name, group in groups.items()}
 
@@ -66,33 +85,33 @@ def spread(values: Iterable[float]) -> Spread | None:
     )
 
 
-def _figures(steps: Sequence[Step]) -> Figures:
-    engine = [step.reply.clocks for step in steps if step.reply.clocks is not None]
+def _figures(timings: Sequence[Timing]) -> Figures:
+    engine = [timing.engine for timing in timings if timing.engine is not None]
 
     def told(read: Callable[[EngineClocks], float]) -> Spread | None:
         return spread(map(read, engine))
 
     clocks = {
         "prepare": told(lambda clocks: clocks.prepare_ms),
-        "queue_wait": spread(step.reply.queue_wait_ms for step in steps),
+        "queue_wait": spread(timing.queue_wait_ms for timing in timings),
         "prefill": told(lambda clocks: clocks.prefill_ms),
         "generate": told(lambda clocks: clocks.generate_ms),
-        "ledger": None,
-        "total": spread(step.total_ms for step in steps),
+        "ledger": spread(t.ledger_ms for t in timings if t.ledger_ms is not None),
+        "total": spread(t.total_ms for t in timings if t.total_ms is not None),
     }
     names = sorted({name for clocks in engine for name in clocks.upstream_ms})
     costs = {
         name: spread(c.upstream_ms[name] for c in engine if name in c.upstream_ms) for name in names
     }
-    total_s = sum(step.total_ms for step in steps) / 1000
-    tokens = sum(step.reply.tokens for step in steps)
+    timed = [timing for timing in timings if timing.total_ms is not None]
+    total_s = sum(timing.total_ms or 0.0 for timing in timed) / 1000
     return Figures(
-        units=len(steps),
+        units=len(timings),
         clocks={name: clocks[name] for name in CLOCKS},
         upstream_wall_clock={name: cost for name, cost in costs.items() if cost is not None},
-        tokens=tokens,
-        tokens_per_s=_rate(tokens, total_s),
-        times_realtime=_rate(sum(step.source_ms for step in steps) / 1000, total_s),
+        tokens=sum(timing.tokens for timing in timings),
+        tokens_per_s=_rate(sum(timing.tokens for timing in timed), total_s),
+        times_realtime=_rate(sum(timing.source_ms for timing in timed) / 1000, total_s),
     )
 
 

@@ -24,7 +24,9 @@ def show_figures(groups: Mapping[str, Figures | None]) -> None:
     table.add_row("× realtime", *(_number(group.times_realtime) for group in shown.values()))
     table.add_row("text tokens / s", *(_number(g.tokens_per_s) for g in shown.values()))
     display.console().print(table)
-    display.say("Clocks: median / p95 in milliseconds, monotonic; no ledger is written here.")
+    display.say("Clocks: median / p95 in milliseconds, monotonic.")
+    if all(group.clocks["ledger"] is None for group in shown.values()):
+        display.say("No ledger is written here.")
     if names:
         display.say("…_cost_… are the model code's own figures, by its wall clock.")
 

@@ -8,7 +8,7 @@ from sqlalchemy import Update, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from pipeline.ledger import epochs
+from pipeline.ledger import epochs, units
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import EdgeRefused, JobUnknown, LedgerRefused, SlotBusy
@@ -26,6 +26,7 @@ from pipeline.records import (
     RecordingRecord,
     Request,
     SessionEnd,
+    WrittenUnit,
 )
 
 LOCAL_OWNER = "local"
@@ -156,15 +157,18 @@ def finish(
     end_detail: str | None = None,
     media_end: MediaEnd | None = None,
     session_end: SessionEnd | None = None,
+    written: WrittenUnit | None = None,
 ) -> JobState:
     """End one's own epoch and its job in one transaction; return the state the job ended in.
 
     A job whose cancel came first ends canceled, whatever the outcome; its epoch keeps `end_reason`.
+    `written` tells of the epoch's last unit.
     Raises FenceLost where somebody else ended the epoch first, EdgeRefused for an outcome that the
     job's state does not lead to.
     """
     with database.transaction() as session:
         epochs.hold(session, key)
+        units.settle(session, key, written)
         epochs.close(
             session,
             key,

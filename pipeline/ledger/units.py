@@ -14,7 +14,16 @@ from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import UnitConflict
 from pipeline.ledger.schema import EpochRow, JobRow, UnitRow
 from pipeline.ledger.text import storable
-from pipeline.records import Evidence, Finding, Frame, Phase, Reply, Unit, UnitClocks
+from pipeline.records import (
+    Evidence,
+    Finding,
+    Frame,
+    Phase,
+    Reply,
+    Unit,
+    UnitClocks,
+    WrittenUnit,
+)
 
 
 def record(
@@ -28,13 +37,15 @@ def record(
     texts: Sequence[Evidence | Finding] = (),
     frames: Sequence[Frame] = (),
     rms_dbfs: float | None,
+    written: WrittenUnit | None = None,
 ) -> bool:
     """Commit one unit, or one drain unit where `unit` is none; return whether a cancel was asked.
 
     The frames are in the frame store already. A drain unit stands at `source_end_ms` and takes no
-    source time. The same unit again is a no-op, so that a commit whose outcome is unknown can be
-    repeated. Raises FenceLost where the epoch is no longer the caller's, UnitConflict for another
-    payload or reply under a sequence that is there already or for a sequence with a hole before it.
+    source time. `written` tells of the unit before, whose own row could not. The same unit again is
+    a no-op, so that a commit whose outcome is unknown can be repeated. Raises FenceLost where the
+    epoch is no longer the caller's, UnitConflict for another payload or reply under a sequence that
+    is there already or for a sequence with a hole before it.
     """
     with database.transaction() as session:
         epoch = epochs.hold(session, key)
@@ -52,7 +63,23 @@ def record(
             )
             _write_texts(session, key, texts=texts, frames=frames)
             _stamp_progress(session, key, reply)
+            settle(session, key, written)
         return _is_cancel_requested(session, key)
+
+
+def settle(session: Session, key: EpochKey, written: WrittenUnit | None) -> None:
+    """Say how long a committed unit took, within the caller's transaction; none says nothing."""
+    if written is None:
+        return
+    session.execute(
+        update(UnitRow)
+        .where(
+            UnitRow.job_id == key.job_id,
+            UnitRow.epoch == key.number,
+            UnitRow.sequence == written.sequence,
+        )
+        .values(ledger_ms=written.ledger_ms, total_ms=written.total_ms)
+    )
 
 
 # `texts` is also the name of an argument above.

@@ -33,6 +33,7 @@ from pipeline.ledger.texts import TextKey
 from pipeline.plain import Json, to_plain
 from pipeline.records import (
     Decision,
+    EngineClocks,
     EpochRecord,
     Evidence,
     FedUnit,
@@ -99,6 +100,12 @@ class UnitView:
     decode_ms: float
     queue_wait_ms: float
     inference_ms: float
+    clocks: EngineClocks | None
+    """None where the engine does not tell them apart."""
+    ledger_ms: float | None
+    """None until the unit after it is committed, or the epoch's end."""
+    total_ms: float | None
+    """From the hand-over to the engine to the end of the write; none as above."""
     committed_at: datetime
 
 
@@ -335,6 +342,11 @@ def _unit(row: UnitRow) -> UnitView:
         decode_ms=row.decode_ms,
         queue_wait_ms=row.queue_wait_ms,
         inference_ms=row.inference_ms,
+        clocks=None
+        if row.engine_clocks is None
+        else from_document(EngineClocks, row.engine_clocks),
+        ledger_ms=row.ledger_ms,
+        total_ms=row.total_ms,
         committed_at=row.committed_at,
     )
 

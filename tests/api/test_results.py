@@ -270,6 +270,9 @@ def test_units_come_in_pages_without_holes(done: Done) -> None:
         after = page["next"]
     assert [unit["second"] for unit in read if unit["second"] is not None] == list(range(72))
     assert done.ada.get(f"{done.path}/units?epoch=9").get_json()["units"] == []
+    assert all(0 < unit["ledger_ms"] < unit["total_ms"] for unit in read)
+    # The rehearsal has no prefill to tell of.
+    assert {unit["clocks"] for unit in read} == {None}
 
 
 def test_epochs_are_listed_with_their_ends(done: Done) -> None:

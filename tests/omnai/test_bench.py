@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from omnai.cli import app
 from omnai.trial.course import Step
-from omnai.trial.figures import by_decision, spread
+from omnai.trial.figures import Timing, by_decision, spread
 from pipeline.engine.minicpm import trial as trials_of_product
 from pipeline.engine.session import listening_reply
 from pipeline.records import Decision, EngineClocks
@@ -38,9 +39,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
     return call
 
 
-def step(total_ms: float, *, tokens: int = 0, prefill_ms: float = 1.0, drain: bool = False) -> Step:
-    from dataclasses import replace
-
+def timing(
+    total_ms: float,
+    *,
+    tokens: int = 0,
+    prefill_ms: float = 1.0,
+    ledger_ms: float | None = None,
+    drain: bool = False,
+) -> Timing:
     reply = replace(
         listening_reply(window_start_sequence=0),
         decision=Decision.SPEAK if tokens else Decision.LISTEN,
@@ -53,7 +59,8 @@ def step(total_ms: float, *, tokens: int = 0, prefill_ms: float = 1.0, drain: bo
             upstream_ms={"generate_cost_all": 3.0},
         ),
     )
-    return Step(reply=reply, total_ms=total_ms, source_ms=0 if drain else 1000)
+    step = Step(reply=reply, total_ms=total_ms, source_ms=0 if drain else 1000)
+    return replace(step.timing, ledger_ms=ledger_ms)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +83,12 @@ def test_a_median_and_the_value_that_95_in_100_do_not_exceed(
 
 def test_listening_speaking_and_the_drain_are_told_apart() -> None:
     groups = by_decision(
-        [step(100), step(300), step(1_600, tokens=8, prefill_ms=9.0), step(50, drain=True)]
+        [
+            timing(100),
+            timing(300, ledger_ms=4.0),
+            timing(1_600, tokens=8, prefill_ms=9.0, ledger_ms=6.0),
+            timing(50, drain=True),
+        ]
     )
     every, listening, speaking, drain = (
         groups[name] for name in ("all", "listening", "speaking", "drain")
@@ -94,7 +106,10 @@ def test_listening_speaking_and_the_drain_are_told_apart() -> None:
     prefill = speaking.clocks["prefill"]
     assert prefill is not None
     assert prefill.median_ms == 9.0
-    assert every.clocks["ledger"] is None
+    ledger = every.clocks["ledger"]
+    assert ledger is not None
+    assert (ledger.median_ms, ledger.p95_ms, ledger.count) == (5.0, 6.0, 2)
+    assert drain.clocks["ledger"] is None
     assert every.upstream_wall_clock["generate_cost_all"].p95_ms == 3.0
 
 
@@ -107,8 +122,10 @@ def test_the_rehearsal_is_timed_over_made_up_units_and_over_a_recording(
     assert told["figures"]["all"]["units"] == 12
     # Its picture changes after five seconds, which it speaks about.
     assert told["figures"]["speaking"]["tokens"] > 0
-    assert told["figures"]["all"]["clocks"]["total"]["count"] == 12
-    assert told["figures"]["all"]["clocks"]["prefill"] is None
+    clocks = told["figures"]["all"]["clocks"]
+    assert clocks["total"]["count"] == clocks["ledger"]["count"] == 12
+    assert 0 < clocks["ledger"]["median_ms"] < clocks["total"]["median_ms"]
+    assert clocks["prefill"] is None
     assert told["memory"]["resident_bytes"] > 1 << 20
     status, out, _ = run(str(SAMPLE), "--units", "3")
     assert status == 0
@@ -125,7 +142,7 @@ def test_a_named_snapshot_is_timed_by_the_models_own_engine(
     told = json.loads(out)
     assert (status, told["engine"]["name"]) == (0, "minicpmo")
     clocks = told["figures"]["speaking"]["clocks"]
-    assert {name for name, clock in clocks.items() if clock is None} == {"ledger"}
+    assert [name for name, clock in clocks.items() if clock is None] == []
     assert told["figures"]["drain"]["units"] == 1
     status, out, _ = run("--units", "8")
     assert "prefill_cost_all" in out
@@ -135,7 +152,7 @@ def test_a_named_snapshot_is_timed_by_the_models_own_engine(
 
 
 def test_a_broken_run_shows_what_it_measured_and_ends_with_1(
-    run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken = trial(ModelDouble(raises_in_generate={2}))
     monkeypatch.setattr(trials_of_product, "load_for_trial", lambda settings: broken)
@@ -143,6 +160,7 @@ def test_a_broken_run_shows_what_it_measured_and_ends_with_1(
     assert status == 1
     assert "all (2)" in out
     assert "the run broke off" in error
+    assert not list(tmp_path.glob("bench-*"))
 
 
 def test_an_unknown_engine_is_refused_with_those_that_are_known(run: Callable[..., Ran]) -> None:

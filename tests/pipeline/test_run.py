@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import FenceLost, MediaStopped
-from pipeline.ledger import dossiers, epochs, jobs
+from pipeline.ledger import dossiers, epochs, jobs, views
 from pipeline.ledger.database import Database, connect
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import DatabaseUnavailable
@@ -21,6 +22,7 @@ from pipeline.records import (
     Dossier,
     EndReason,
     EvidenceKind,
+    Frame,
     Gap,
     JobState,
     MediaEnd,
@@ -152,6 +154,50 @@ def test_a_unit_is_committed_before_the_next_is_fed(bench: Bench) -> None:
     )
     bench.run(engine, recording(4))
     assert seen == [0, 1, 2, 3]
+
+
+class SlowFrames(FrameStore):
+    """Takes longer for a frame than any part of a unit is asked to take at least."""
+
+    def keep(self, frame: Frame) -> None:
+        time.sleep(0.1)
+        super().keep(frame)
+
+
+def test_each_unit_tells_how_long_it_and_its_write_took(bench: Bench, tmp_path: Path) -> None:
+    def told() -> list[tuple[float | None, float | None]]:
+        found = views.units(bench.database, bench.key.job_id, epoch=1, limit=10)
+        return [(view.ledger_ms, view.total_ms) for view in found]
+
+    while_running: list[list[tuple[float | None, float | None]]] = []
+    bench.frames = SlowFrames(tmp_path / "slow")
+    engine = ScriptedEngine(
+        {2: block()[:60], 3: block()[60:] + ScriptedEngine.END},
+        before={1: lambda: time.sleep(0.2), 2: lambda: while_running.append(told())},
+    )
+    bench.run(engine, recording(3))
+
+    [(first, second)] = while_running
+    assert None not in first
+    assert second == (None, None)
+    (_, quiet, _, drained) = told()
+    assert quiet[0] is not None
+    assert quiet[1] is not None
+    assert quiet[1] - quiet[0] >= 200
+    # The finding is complete in the drain; its frame is written there.
+    assert drained[0] is not None
+    assert drained[1] is not None
+    assert 100 <= drained[0] <= drained[1]
+
+
+def test_an_epoch_that_breaks_off_tells_of_its_last_unit_too(bench: Bench) -> None:
+    def events() -> Iterator[MediaEvent]:
+        yield from recording(2)[:-1]
+        raise MediaStopped("decoder_crashed", "it crashed", last_source_ms=2000)
+
+    bench.run(ScriptedEngine(), events())
+    found = views.units(bench.database, bench.key.job_id, epoch=1, limit=10)
+    assert [view.total_ms is not None for view in found] == [True, True]
 
 
 def test_a_gap_is_stored_and_sequences_go_on_without_a_hole(bench: Bench) -> None:

@@ -132,6 +132,10 @@ class UnitRow(UnderEpoch, Base):
     committed_at: Mapped[CreatedAt]
     engine_clocks: Mapped[Document | None]
     """None for an engine that does not tell them apart."""
+    ledger_ms: Mapped[float | None] = mapped_column(Double())
+    """How long this row's own write took; written with the next one, none until then."""
+    total_ms: Mapped[float | None] = mapped_column(Double())
+    """From the hand-over to the engine to the end of that write; none as above."""
 
 
 class GapRow(UnderEpoch, Base):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from pipeline.ledger import briefs, dossiers, jobs, notes
+from pipeline.ledger import briefs, dossiers, jobs, notes, views
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import FindingUnknown, JobUnknown, LedgerRefused, NotesFull
@@ -180,6 +180,8 @@ def test_marks_and_engine_clocks_are_kept(database: Database, key: EpochKey) -> 
     dossier = dossiers.load(database, key.job_id)
     assert (dossier.findings, dossier.evidence) == ((finding,), (evidence,))
     assert [unit.inference_ms for unit in dossier.units] == [12.5, 7.25]
+    told = views.units(database, key.job_id, epoch=1, limit=10)
+    assert [view.clocks for view in told] == [clocks, None]
     kept = rows(database, "SELECT engine_clocks FROM units ORDER BY sequence")
     assert kept == [
         (
