@@ -146,8 +146,8 @@ def _computing(uuid: str) -> frozenset[str] | None:
     rows = _ask("--query-compute-apps=gpu_uuid,pid")
     if rows is None:
         return None
-    own = str(os.getpid())
-    return frozenset(pid for gpu, pid, *_ in rows if gpu == uuid and pid != own)
+    # Not one of them is this process: it has not set up CUDA yet.
+    return frozenset(pid for gpu, pid, *_ in rows if gpu == uuid)
 
 
 def _ask(query: str) -> list[list[str]] | None:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from PIL import Image
 
 from pipeline.clock import SAMPLES_PER_UNIT
-from pipeline.engine.session import FRAME_PIXELS_MAX
 from pipeline.errors import UnitRefused
 from pipeline.records import Frame, Unit
 
@@ -44,7 +43,8 @@ def decode(unit: Unit) -> NativeInputs:
 
 
 def _picture(frame: Frame) -> Image.Image:
-    """The bytes are hostile: what they claim is compared before a pixel is decoded."""
+    """The bytes are hostile: what they claim is compared, before a pixel is decoded, with the size
+    that the session has held to its bounds."""
     try:
         with Image.open(io.BytesIO(frame.jpeg), formats=("JPEG",)) as image:
             if image.size != (frame.width_px, frame.height_px):
@@ -53,8 +53,6 @@ def _picture(frame: Frame) -> Image.Image:
                     f"its frame is said to be {frame.width_px}×{frame.height_px} and is"
                     f" {image.width}×{image.height}; both must be the same",
                 )
-            if image.width * image.height > FRAME_PIXELS_MAX:
-                raise UnitRefused("frame", "its frame has too many pixels; at most 1920×1080")
             return _within_shape(image.convert("RGB"))
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise UnitRefused("frame", "its frame is no complete JPEG picture") from error

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -57,6 +58,21 @@ def test_the_first_gpu_is_taken_and_is_all_that_cuda_sees(driver: Driver, tmp_pa
     assert (gpu.uuid, gpu.name, gpu.are_others_known) == (FIRST, "NVIDIA A100-SXM4-80GB", True)
     assert os.environ[VISIBLE] == FIRST
     gpu.give_back()
+
+
+@pytest.mark.parametrize("is_set_up", [True, False])
+def test_a_gpu_is_chosen_before_cuda_is_set_up_or_not_at_all(
+    driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_set_up: bool
+) -> None:
+    torch = ModuleType("torch")
+    torch.cuda = SimpleNamespace(is_initialized=lambda: is_set_up)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    if not is_set_up:
+        held(tmp_path).give_back()
+        return
+    with pytest.raises(DeviceRefused, match="new process"):
+        held(tmp_path)
+    assert os.environ[VISIBLE] == ""
 
 
 @pytest.mark.parametrize("wanted", ["1", SECOND, "gpu-2222"])

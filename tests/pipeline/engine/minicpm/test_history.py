@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipeline.engine.minicpm import history
 from tests.pipeline.engine.minicpm.doubles import DuplexDouble, ModelDouble
 
 
-def test_the_last_512_drawn_tokens_stay_in_order() -> None:
+@pytest.mark.parametrize("name", ["generated_tokens", "generated_special_tokens"])
+def test_the_last_512_drawn_tokens_stay_in_order(name: str) -> None:
     duplex = DuplexDouble(ModelDouble())
     drawn = list(range(5_000))
-    duplex.decoder.generated_tokens = drawn[:300]
+    setattr(duplex.decoder, name, drawn[:300])
     history.trim(duplex)
-    assert duplex.decoder.generated_tokens == drawn[:300]
-    duplex.decoder.generated_tokens = list(drawn)
+    assert getattr(duplex.decoder, name) == drawn[:300]
+    setattr(duplex.decoder, name, list(drawn))
     history.trim(duplex)
-    assert duplex.decoder.generated_tokens == drawn[-512:]
+    assert getattr(duplex.decoder, name) == drawn[-512:]
 
 
 def test_everything_else_that_grows_is_emptied_in_place() -> None:
