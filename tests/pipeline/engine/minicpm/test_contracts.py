@@ -138,3 +138,10 @@ def test_a_file_that_is_missing_or_no_python_is_told() -> None:
     assert (problem.code, problem.where) == ("contract_unreadable", DECODER)
     (problem,) = check_contracts({MODEL: "def (", DECODER: DECODER_TEXT})
     assert (problem.code, problem.where) == ("contract_unreadable", MODEL)
+
+
+def test_calls_count_in_the_order_of_the_text_however_deep_they_stand() -> None:
+    line = "        token = self.decoder.decode(logits=self.pending_logits, mode=decode_mode)\n"
+    assert line in MODEL_TEXT
+    deeper = f"        if True:\n            with self:\n{' ' * 8}{line}"
+    assert told(MODEL_TEXT.replace(line, deeper)) == {}

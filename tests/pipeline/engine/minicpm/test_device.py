@@ -126,6 +126,16 @@ def test_a_process_that_computes_there_is_refused_by_its_number(
     held(tmp_path, "1").give_back()
 
 
+def test_a_slice_of_a_gpu_is_taken_as_named_and_nobody_can_tell_who_else_is_there(
+    driver: Driver, tmp_path: Path
+) -> None:
+    name = "MIG-33333333-aaaa-bbbb-cccc-000000000003"
+    driver.answer(apps=f"{name}, 4321\n")  # no driver lists a slice so
+    gpu = held(tmp_path, name)
+    assert (gpu.uuid, gpu.are_others_known) == (name, False)
+    gpu.give_back()
+
+
 def test_a_driver_that_cannot_tell_is_said_to_be_one(driver: Driver, tmp_path: Path) -> None:
     driver.forget("apps")
     gpu = held(tmp_path)
