@@ -36,7 +36,7 @@ demo: ## watch the shipped sample
 
 .PHONY: bench
 bench: setup ## measure the pipeline's speed on the sample
-	@$(BIN)/python scripts/bench.py
+	@$(BIN)/omnai bench decode samples/sample.mp4
 
 .PHONY: lock
 lock: ## make requirements.txt and requirements-test.txt anew

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import BinaryIO, cast
 from urllib.parse import urlsplit, urlunsplit
 
@@ -20,8 +20,10 @@ from api.documented import Answer, Strict, content, extra, problems
 from api.errors import Refusal
 from api.jobs import JobPath
 from api.service import service
+from pipeline.brief.evidence_zip import KeptRecording
 from pipeline.brief.past import PastBrief
 from pipeline.ledger import recordings, views
+from pipeline.ledger.errors import BlobMissing
 from pipeline.ledger.views import JobView
 from pipeline.publish import BriefFormat, archived, past_brief, rendered
 from pipeline.records import JobState
@@ -141,7 +143,7 @@ def _written(
                 view.id,
                 file,
                 release=service().release,
-                recording=_recording(recording_id),
+                recording=_kept(recording_id),
                 against=against,
             )
         else:
@@ -181,9 +183,16 @@ def _host() -> str:
     return urlunsplit(place).rstrip("/")
 
 
-def _recording(recording_id: str) -> Path:
-    recording = recordings.get(service().database, recording_id, owner=None)
-    return service().blobs.path(recording.sha256)
+def _kept(recording_id: str) -> KeptRecording | None:
+    sha256 = recordings.get(service().database, recording_id, owner=None).sha256
+    blobs = service().blobs
+    try:
+        size_bytes = blobs.size(sha256)
+    except BlobMissing:
+        return None
+    return KeptRecording(
+        size_bytes=size_bytes, read=lambda: blobs.read(sha256, start=0, end=size_bytes)
+    )
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:

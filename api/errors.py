@@ -14,7 +14,12 @@ from pipeline.errors import InputRefused, MediaStopped, OmnaiError, Problem, Rec
 
 PROBLEM_TYPE = "application/problem+json"
 
-STATUSES: Mapping[str, HTTPStatus] = {
+CHECKSUM_MISMATCH = 460
+"""What tus 1.0 answers where the bytes are not those that the checksum is of; no status of HTTP."""
+
+RETRY_AFTER_S = 5
+
+STATUSES: Mapping[str, int] = {
     "input_refused": HTTPStatus.UNPROCESSABLE_ENTITY,
     "recording_refused": HTTPStatus.UNPROCESSABLE_ENTITY,
     "decode_error": HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -29,6 +34,8 @@ STATUSES: Mapping[str, HTTPStatus] = {
     "recording_unknown": HTTPStatus.NOT_FOUND,
     "frame_missing": HTTPStatus.NOT_FOUND,
     "blob_missing": HTTPStatus.NOT_FOUND,
+    "blob_damaged": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "blobs_unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
     "job_ended": HTTPStatus.CONFLICT,
     "job_not_ended": HTTPStatus.CONFLICT,
     "at_source_end": HTTPStatus.CONFLICT,
@@ -43,6 +50,14 @@ STATUSES: Mapping[str, HTTPStatus] = {
     "cursor_refused": HTTPStatus.UNPROCESSABLE_ENTITY,
     "upload_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "upload_broken_off": HTTPStatus.BAD_REQUEST,
+    "upload_unknown": HTTPStatus.NOT_FOUND,
+    "upload_gone": HTTPStatus.GONE,
+    "upload_busy": HTTPStatus.LOCKED,
+    "upload_offset_wrong": HTTPStatus.CONFLICT,
+    "tus_version_refused": HTTPStatus.PRECONDITION_FAILED,
+    "checksum_algorithm_refused": HTTPStatus.BAD_REQUEST,
+    "checksum_wrong": CHECKSUM_MISMATCH,
+    "intake_busy": HTTPStatus.SERVICE_UNAVAILABLE,
     "json_malformed": HTTPStatus.BAD_REQUEST,
     "media_type_refused": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "format_refused": HTTPStatus.NOT_ACCEPTABLE,
@@ -72,6 +87,9 @@ log = logging.getLogger(__name__)
 class Refusal(OmnaiError):
     """The request was refused."""
 
+    retry_after_s = RETRY_AFTER_S
+    """Where it may be accepted later."""
+
     def __init__(self, code: str, message: str) -> None:
         self.code = code
         super().__init__(message)
@@ -93,7 +111,7 @@ def problem(
 ) -> Response:
     body: dict[str, object] = {
         "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
+        "title": title(status),
         "status": status,
         "code": code,
         "detail": detail,
@@ -105,13 +123,17 @@ def problem(
     return answer
 
 
+def title(status: int) -> str:
+    return "Checksum Mismatch" if status == CHECKSUM_MISMATCH else HTTPStatus(status).phrase
+
+
 def status_of(error: OmnaiError) -> int:
     code = error.code
     if isinstance(error, RecordingRefused | MediaStopped):
         code = "recording_refused"  # its own codes are an open set
     elif isinstance(error, InputRefused) and code not in STATUSES:
         code = "input_refused"
-    return STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR).value
+    return int(STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR))
 
 
 def from_validation(error: ValidationError, *, is_body: bool) -> InputRefused:
@@ -153,7 +175,8 @@ def _of_ours(error: OmnaiError) -> Response:
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="omnai"'
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = "5"
+        after_s = error.retry_after_s if isinstance(error, Refusal) else RETRY_AFTER_S
+        headers["Retry-After"] = str(after_s)
     if not isinstance(error, InputRefused):
         return problem(error.code, status, error.message, headers=headers)
     errors = [_entry(found) for found in error.problems]

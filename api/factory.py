@@ -26,21 +26,25 @@ from api import (
     search,
     session,
     texts,
+    tus,
     units,
+    uploads,
 )
+from api.admission import Admission
+from api.digests import Digests
 from api.limits import JSON_BYTES_MAX
 from api.secret import secret_key
 from api.service import EXTENSION, Service
 from api.waiting import Watcher
 from pipeline.errors import Problem, SettingsRefused
-from pipeline.ledger.blobs import BlobStore
 from pipeline.ledger.database import connect
-from pipeline.ledger.frames import FrameStore
+from pipeline.ledger.storage import open_storage
 from pipeline.release import RELEASE
 from pipeline.settings import Settings
 
 BLUEPRINTS = (
     recordings.blueprint,
+    tus.blueprint,
     media.blueprint,
     jobs.blueprint,
     epochs.blueprint,
@@ -74,6 +78,7 @@ def build(settings: Settings, *, engines: Collection[str]) -> OpenAPI:
     app.register_blueprint(session.session)
     access.install(app)
     parameters.install(app)
+    uploads.install(app)
     for blueprint in BLUEPRINTS:
         app.register_api(blueprint)
     app.register_blueprint(pages.pages)
@@ -90,12 +95,15 @@ def _service(settings: Settings, engines: Collection[str]) -> Service:
                 message="the service needs a database; `omnai serve` starts an embedded one",
             )
         )
+    storage = open_storage(settings)
     return Service(
         settings=settings,
         database=connect(settings.database_url),
-        blobs=BlobStore(settings.data_dir / "blobs"),
-        frames=FrameStore(settings.data_dir / "frames"),
+        blobs=storage.blobs,
+        frames=storage.frames,
         watcher=Watcher(settings.database_url, waiters_max=settings.waiters_max),
+        admission=Admission(places=settings.intake_max, waiting_max=settings.intake_waiting_max),
+        digests=Digests(),
         engines=engines,
         release=RELEASE,
         upload_bytes_max=settings.media.file_bytes,

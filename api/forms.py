@@ -11,12 +11,13 @@ from flask import Blueprint, Response, make_response, redirect, render_template,
 from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.wrappers import Response as BaseResponse
 
-from api import access, submissions, uploads
+from api import access, submissions
 from api.errors import problem, status_of
-from api.limits import UPLOAD_OVERHEAD_BYTES
 from api.recordings import receive_form
 from api.service import service
 from api.submissions import Checked
+from api.uploads import open_body
+from pipeline import intake
 from pipeline.errors import InputRefused, OmnaiError, Problem
 from pipeline.ledger import recordings
 from pipeline.ledger.database import Transaction
@@ -30,13 +31,20 @@ from pipeline.request import OBJECTIVE_CHARS_MAX, TITLE_CHARS_MAX
 FORM_BYTES_MAX = 2 * FILE_BYTES_MAX
 """A portfolio, chosen or pasted, and the small fields."""
 
-FORM_FIELDS = ("recording", "portfolio", "objective", "title", "event_date", "engine")
+STREAM_FIELDS = ("audio_stream", "video_stream")
+"""Options that the form has too."""
+
+FORM_FIELDS = (
+    *("recording", "source_url", "portfolio", "objective", "title", "event_date", "engine"),
+    *STREAM_FIELDS,
+)
 
 OF_THE_FILE = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.INSUFFICIENT_STORAGE,
+    HTTPStatus.SERVICE_UNAVAILABLE,
 )
 """Refusals that stand beside the file; others have a page of their own."""
 
@@ -48,11 +56,24 @@ class Typed:
     """What was typed, so that a refusal takes nothing away."""
 
     recording_id: str = ""
+    source_url: str = ""
     portfolio_text: str = ""
     objective: str = ""
     title: str = ""
     event_date: str = ""
     engine: str = ""
+    audio_stream: str = ""
+    video_stream: str = ""
+
+    @property
+    def options(self) -> dict[str, object]:
+        """What is no number is refused by whoever checks options."""
+        given = {name: getattr(self, name).strip() for name in STREAM_FIELDS}
+        return {
+            name: int(text) if text.isascii() and text.isdecimal() else text
+            for name, text in given.items()
+            if text
+        }
 
 
 @forms.get("/jobs/new")
@@ -65,11 +86,18 @@ def new() -> Response:
 @access.checks_csrf
 def upload() -> BaseResponse:
     """The recording, as a browser without scripts sends it before the rest of the form."""
-    request.max_content_length = service().upload_bytes_max + UPLOAD_OVERHEAD_BYTES
+    open_body()
     typed = Typed(engine=service().settings.engine)
     try:
-        received, _ = receive_form()
-        recording = uploads.keep(service(), received, then=_record_upload)
+        with service().admission.place():
+            received, _ = receive_form()
+            recording = intake.keep(
+                service().database,
+                service().blobs,
+                received,
+                limits=service().settings.media,
+                then=_record_upload,
+            )
     except RequestEntityTooLarge:
         message = f"the file is too large; at most {service().upload_bytes_max} bytes are accepted"
         return _form(typed, [_of_file("upload_too_large", message)], status=413)
@@ -106,7 +134,12 @@ def create() -> BaseResponse:
     typed = _typed()
     access.check_csrf(request.form.get(access.CSRF_FIELD))
     try:
-        asked = _asked(typed, *_portfolio(typed), recording_id=typed.recording_id or None)
+        asked = _asked(
+            typed,
+            *_portfolio(typed),
+            recording_id=typed.recording_id or None,
+            source_url=typed.source_url.strip() or None,
+        )
     except InputRefused as refused:
         return _form(typed, refused.problems, status=422)
     owner = access.caller().owner
@@ -139,25 +172,32 @@ def _portfolio(typed: Typed) -> tuple[bytes | None, str | None]:
 
 
 def _asked(
-    typed: Typed, data: bytes | None, name: str | None, *, recording_id: str | None
+    typed: Typed,
+    data: bytes | None,
+    name: str | None,
+    *,
+    recording_id: str | None,
+    source_url: str | None,
 ) -> Checked:
     return submissions.check(
         service(),
         sight=access.sight(),
         recording_id=recording_id,
+        source_url=source_url,
         portfolio=data,
         portfolio_name=name,
         objective=typed.objective,
         title=typed.title,
         event_date=typed.event_date,
         engine=typed.engine or None,
+        options=typed.options,
     )
 
 
 def _refusals(typed: Typed, data: bytes | None, name: str | None) -> list[Problem]:
-    """Of everything but the recording, which is not there yet."""
+    """Of everything but the recording, which is not there yet; of its link, where there is one."""
     try:
-        _asked(typed, data, name, recording_id=None)
+        _asked(typed, data, name, recording_id=None, source_url=typed.source_url.strip() or None)
     except InputRefused as refused:
         return [found for found in refused.problems if found.where != "/recording_id"]
     return []
@@ -170,7 +210,7 @@ def _of_file(code: str, message: str) -> Problem:
 def _form(typed: Typed, problems: Sequence[Problem] = (), *, status: int = 200) -> Response:
     refused: dict[str, list[Problem]] = {}
     for found in problems:
-        field, _, rest = found.where.removeprefix("/").partition("/")
+        field, _, rest = found.where.removeprefix("/").removeprefix("options/").partition("/")
         field = "recording" if field == "recording_id" else field
         shown = replace(found, where=rest.replace("/", " "))
         refused.setdefault(field if field in FORM_FIELDS else "general", []).append(shown)
@@ -181,6 +221,7 @@ def _form(typed: Typed, problems: Sequence[Problem] = (), *, status: int = 200) 
         recording=_recording(typed.recording_id),
         refused=refused,
         engines=sorted(service().engines),
+        takes_links=service().settings.fetch_urls,
         objective_max=OBJECTIVE_CHARS_MAX,
         title_max=TITLE_CHARS_MAX,
         upload_max=f"{service().upload_bytes_max / 1e9:.0f} GB",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date, datetime
 
 from flask import url_for
@@ -30,6 +31,18 @@ class Progress(Answer):
     eta_s: float | None = Field(description="Seconds until its end at that speed.")
 
 
+class Fetch(Answer):
+    """How far the recording of a job that names a link is; of the link only its host is told."""
+
+    host: str
+    attempts: int = Field(description="Attempts since it last got on.")
+    received_bytes: int
+    total_bytes: int | None = Field(description="Null where the server has not said.")
+    ended_at: datetime | None = Field(
+        description="When it ended, whether the recording is here or not."
+    )
+
+
 class JobLinks(Answer):
     """Where the rest of the job lies."""
 
@@ -49,6 +62,7 @@ class JobAnswer(Answer):
     id: str = Field(examples=["0f9f7b0e-52d5-4c8e-9e55-1ddc6f1a8f6e"])
     state: JobState
     recording_id: str | None
+    fetch: Fetch | None = Field(description="Null where the job names no link.")
     filename: str
     title: str | None
     objective: str
@@ -79,6 +93,7 @@ def job_answer(view: JobView) -> JobAnswer:
         id=view.id,
         state=view.state,
         recording_id=view.recording_id,
+        fetch=_fetch(view),
         filename=view.filename,
         title=view.title,
         objective=view.objective,
@@ -94,6 +109,10 @@ def job_answer(view: JobView) -> JobAnswer:
         progress=progress(view),
         links=_links(view),
     )
+
+
+def _fetch(view: JobView) -> Fetch | None:
+    return None if view.fetch is None else Fetch.model_validate(asdict(view.fetch))
 
 
 def progress(view: JobView) -> Progress:

@@ -20,8 +20,5 @@ ROWS_MAX = 1_000
 WAIT_S_MAX = 60
 """Proxies give up on a silent request after a minute or little more."""
 
-FILENAME_CHARS_MAX = 255
-"""As long as a file's name can be on the usual file systems."""
-
 IDEMPOTENCY_KEY_CHARS_MAX = 200
 """A UUID has 36; this leaves room for names with a prefix."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import quote
 
 from flask import Response, request
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
-from werkzeug.utils import send_file
+from werkzeug.http import dump_options_header
 
 from api import access
 from api.documented import content, extra, problems
@@ -62,7 +65,7 @@ blueprint = APIBlueprint(
         206: content("*/*", description="The range that was asked for."),
         304: {"description": "Unchanged."},
         416: {"description": "No such range; Content-Range tells the length."},
-        **problems(404),
+        **problems(404, 503),
     },
     openapi_extensions=extra(headers=("Range", "If-Range", "If-None-Match")),
 )
@@ -75,19 +78,40 @@ def fetch(path: RecordingPath) -> Response:
     if not recording.is_stored:
         raise BlobMissing("no copy of this recording is held here; it was read where it lay")
     access.record_fetch("recording_fetched", recording.id)
-    answer = send_file(
-        service().blobs.path(recording.sha256).resolve(),
-        _environment(),
-        mimetype=media_type(recording),
-        download_name=recording.filename,
-        etag=recording.sha256,
-        last_modified=recording.created_at,
-        response_class=Response,
-    )
-    assert isinstance(answer, Response)
-    answer.headers["Content-Security-Policy"] = MEDIA_POLICY
-    answer.headers["Cache-Control"] = "private, no-cache"
-    return answer
+    made = Response(mimetype=media_type(recording), direct_passthrough=True)
+    made.headers["Content-Disposition"] = _disposition(recording.filename)
+    made.headers["Content-Security-Policy"] = MEDIA_POLICY
+    made.headers["Cache-Control"] = "private, no-cache"
+    made.set_etag(recording.sha256)
+    made.last_modified = recording.created_at
+    made.content_length = recording.size_bytes
+    # Sets the range that is to be sent, or refuses it.
+    made.make_conditional(_environment(), accept_ranges=True, complete_length=recording.size_bytes)
+    if made.status_code in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
+        _fill(made, recording)
+    return made
+
+
+def _fill(made: Response, recording: Recording) -> None:
+    """Only what was asked for is read, a piece at a time, as fast as it is taken."""
+    blobs = service().blobs
+    if request.method == "HEAD":
+        blobs.size(recording.sha256)  # what is gone is told here too
+        return
+    span = made.content_range
+    start, end = 0, recording.size_bytes
+    if span is not None and span.start is not None and span.stop is not None:
+        start, end = span.start, span.stop
+    made.response = blobs.read(recording.sha256, start=start, end=end)
+
+
+def _disposition(filename: str) -> str:
+    """The name as it was given (RFC 6266); what is not ASCII in a spelling of its own too."""
+    names = {"filename": filename}
+    if not filename.isascii():
+        plain = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode()
+        names = {"filename": plain, "filename*": f"UTF-8''{quote(filename, safe='')}"}
+    return dump_options_header("inline", names)
 
 
 def media_type(recording: Recording) -> str:

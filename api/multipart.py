@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO
 
-from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 from werkzeug.sansio.multipart import (
     Data,
     Epilogue,
@@ -90,7 +90,7 @@ class FileForm:
         try:
             while isinstance(event := self._decoder.next_event(), NeedData):
                 self._decoder.receive_data(self._stream.read(READ_BYTES) or None)
-        except ValueError as error:
+        except (ValueError, OSError, ClientDisconnected) as error:
             raise _broken() from error
         return event
 

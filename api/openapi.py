@@ -23,11 +23,24 @@ HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         "Names the file of a raw upload: `attachment; filename*=UTF-8''q3%20call.mp4`.",
         {"type": "string"},
     ),
+    "Tus-Resumable": ("The version of tus.", {"type": "string", "const": "1.0.0"}),
+    "Upload-Checksum": (
+        "`sha1` or `sha256`, a space, and the digest of the part in Base64.",
+        {"type": "string", "pattern": "^sha(1|256) [A-Za-z0-9+/]+={0,2}$"},
+    ),
+    "Upload-Length": ("Bytes of the whole file.", {"type": "integer", "minimum": 1}),
+    "Upload-Metadata": (
+        "Names with their values in Base64; `filename cTMubXA0` names the file.",
+        {"type": "string", "maxLength": 4000},
+    ),
+    "Upload-Offset": ("Where the part begins.", {"type": "integer", "minimum": 0}),
     "If-None-Match": ("Answered with 304 where nothing has changed.", {"type": "string"}),
     "If-Range": ("The range counts only while the ETag still fits.", {"type": "string"}),
     "Prefer": ("`wait=30` waits so many seconds, at most 60, for a change.", {"type": "string"}),
     "Range": ("One range of bytes.", {"type": "string"}),
 }
+
+REQUIRED = frozenset({"Tus-Resumable", "Upload-Length", "Upload-Offset"})
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -120,7 +133,13 @@ def _complete(operation: dict[str, Any]) -> None:
         if name in HEADERS:
             words, schema = HEADERS[name]
             operation.setdefault("parameters", []).append(
-                {"name": name, "in": "header", "description": words, "schema": schema}
+                {
+                    "name": name,
+                    "in": "header",
+                    "required": name in REQUIRED,
+                    "description": words,
+                    "schema": schema,
+                }
             )
     operation["summary"] = operation.get("summary", "").strip()
     if "description" in operation:
@@ -131,17 +150,22 @@ _TITLES = {
     "200": "The answer.",
     "201": "Stored.",
     "202": "Accepted.",
+    "204": "Done.",
     "400": "The request is malformed.",
     "401": "No valid key.",
     "403": "Not allowed to this key.",
     "404": "There is no such thing, or it is another's.",
     "406": "No form that is accepted.",
     "409": "It does not fit the state of things.",
+    "410": "It has ended.",
+    "412": "Another version of tus.",
     "413": "Too large.",
     "415": "A content type that is not accepted.",
     "416": "No such range.",
     "422": "Refused; each thing that is wrong is listed.",
+    "423": "Another request is writing to it.",
+    "460": "The bytes are not those that the checksum is of.",
     "500": "A fault of OmnAI's own.",
-    "503": "The database does not answer; ask again.",
+    "503": "The database does not answer, or too many recordings are being taken in; ask again.",
     "507": "The disk is full.",
 }

@@ -38,7 +38,7 @@ from pipeline.brief.visible import visible
 from pipeline.clock import clock_text
 from pipeline.errors import InputRefused, OmnaiError, Problem
 from pipeline.ledger import recordings, views
-from pipeline.ledger.errors import NotesFull, RerunRefused
+from pipeline.ledger.errors import BlobMissing, BlobsUnavailable, NotesFull, RerunRefused
 from pipeline.ledger.jobs import ENDED
 from pipeline.ledger.keys import Role
 from pipeline.ledger.reruns import RerunStart
@@ -244,12 +244,12 @@ def _job_page(
         api_href=api_href,
         notice=notice,
         reason=sentences.end_reason(view.end_reason) if view.state in TOLD else None,
-        can_rerun=access.caller().role is Role.ADMIN and view.state in ENDED,
+        can_rerun=_can_rerun(view),
         rerun=rerun or {},
         rerun_problems=rerun_problems,
         media_href=media_href,
         player_kind="video" if probe is not None and _has_picture(probe) else "audio",
-        origin_ms=0 if probe is None else probe.origin_ms,
+        origin_ms=view.origin_ms or 0,
         brief_html=None if brief is None else _brief_body(brief, view, media_href, refused_note),
         downloads=DOWNLOADS,
         brief_version="" if brief is None else sha256(brief),
@@ -257,14 +257,31 @@ def _job_page(
     return make_response(page, status)
 
 
+def _can_rerun(view: JobView) -> bool:
+    """Without a recording there is nothing to run."""
+    is_ended = view.state in ENDED and view.recording_id is not None
+    return access.caller().role is Role.ADMIN and is_ended
+
+
 def _media(view: JobView) -> tuple[str | None, Probe | None]:
     """Where the recording plays from; nothing where its bytes are not stored here."""
     if view.recording_id is None:
         return None, None
     recording = recordings.get(service().database, view.recording_id, owner=None)
-    if not service().blobs.path(recording.sha256).exists():
+    if not _is_kept(recording.sha256):
         return None, recording.probe
     return url_for("media.fetch", recording_id=recording.id), recording.probe
+
+
+def _is_kept(sha256: str) -> bool:
+    """Where the storage does not answer, the player will say so; the brief is here all the same."""
+    try:
+        service().blobs.size(sha256)
+    except BlobMissing:
+        return False
+    except BlobsUnavailable:
+        return True
+    return True
 
 
 def _has_picture(probe: Probe) -> bool:

@@ -17,10 +17,10 @@ from api import access, idempotency, uploads
 from api.answers import answer
 from api.documented import Answer, Strict, extra, problems
 from api.errors import Refusal
-from api.limits import UPLOAD_OVERHEAD_BYTES
 from api.multipart import FileForm
 from api.service import service
-from api.uploads import Received
+from pipeline import intake
+from pipeline.intake import Received
 from pipeline.ledger import recordings
 from pipeline.ledger.database import Transaction
 from pipeline.ledger.recordings import Recording
@@ -52,6 +52,9 @@ class StreamAnswer(Answer):
     kind: str
     codec: str | None
     is_chosen: bool
+    is_usable: bool = Field(
+        description="Whether a job may choose it as `audio_stream` or `video_stream`."
+    )
     reason: str
     details: dict[str, str | int | None]
 
@@ -113,15 +116,15 @@ def upload(query: UploadQuery) -> Response:
     The same bytes again give the same recording.
     """
     idempotency.given_key()  # refused before hours of upload, not after
-    # Files may be large; everything else keeps the application's own bound.
-    request.max_content_length = service().upload_bytes_max + UPLOAD_OVERHEAD_BYTES
-    received = _received(query.filename)
-    return idempotency.once(
-        "recordings",
-        _payload_sha256(received),
-        lambda outcome: _keep(received, outcome),
-        unneeded=lambda: uploads.drop(service(), received),
-    )
+    uploads.open_body()
+    with service().admission.place():
+        received = _received(query.filename)
+        return idempotency.once(
+            "recordings",
+            _payload_sha256(received),
+            lambda outcome: _keep(received, outcome),
+            unneeded=lambda: intake.drop(service().database, service().blobs, received),
+        )
 
 
 @blueprint.get("/<recording_id>", responses={200: RecordingAnswer, **problems(404)})
@@ -153,6 +156,7 @@ def recording_answer(recording: Recording) -> RecordingAnswer:
                     kind=stream.kind,
                     codec=stream.codec,
                     is_chosen=stream.is_chosen,
+                    is_usable=stream.is_usable,
                     reason=stream.reason,
                     details=dict(stream.details),
                 )
@@ -196,11 +200,12 @@ def _received(named: str | None) -> Received:
 
 
 def _write(chunks: Iterable[bytes], filename: str | None) -> Received:
-    return uploads.receive(
-        service(),
+    return intake.receive(
+        service().database,
+        service().blobs,
         chunks,
         owner=access.caller().owner,
-        filename=uploads.clean_filename(filename),
+        filename=intake.clean_filename(filename),
         bytes_max=service().upload_bytes_max,
     )
 
@@ -211,7 +216,13 @@ def _keep(received: Received, outcome: idempotency.Outcome) -> None:
         place = url_for("recordings.show", recording_id=recording.id)
         outcome.settle(within, answer(recording_answer(recording), 201, {"Location": place}))
 
-    uploads.keep(service(), received, then=settle)
+    intake.keep(
+        service().database,
+        service().blobs,
+        received,
+        limits=service().settings.media,
+        then=settle,
+    )
 
 
 def _payload_sha256(received: Received) -> str:

@@ -8,6 +8,8 @@ from typing import cast
 
 from flask import current_app
 
+from api.admission import Admission
+from api.digests import Digests
 from api.waiting import Watcher
 from pipeline.ledger.blobs import BlobStore
 from pipeline.ledger.database import Database
@@ -26,6 +28,8 @@ class Service:
     blobs: BlobStore
     frames: FrameStore
     watcher: Watcher
+    admission: Admission
+    digests: Digests
     engines: Collection[str]
     """Names that a job may ask for."""
     release: str

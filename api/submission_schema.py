@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.request import OBJECTIVE_CHARS_MAX, OPTION_BOUNDS, TITLE_CHARS_MAX
+from pipeline.link import CHARS_MAX
+from pipeline.request import (
+    MAY_BE_NULL,
+    OBJECTIVE_CHARS_MAX,
+    OPTION_BOUNDS,
+    TITLE_CHARS_MAX,
+)
 
 BETWEEN_BLANKS = "blanks at its ends not counted"
 """JSON Schema counts them; a limit there would say that a text is refused which is accepted."""
@@ -26,12 +32,29 @@ _HOLDING: dict[str, Any] = {
 }
 _HOLDINGS: dict[str, Any] = {"type": "array", "items": _HOLDING}
 
+_ABOUT: dict[str, dict[str, str]] = {
+    f"{kind}_stream": {
+        "description": f"Index of the {kind} stream to watch, as the recording's probe lists it;"
+        " null leaves the choice to OmnAI."
+    }
+    for kind in ("audio", "video")
+}
+
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["recording_id", "portfolio", "objective"],
+    "required": ["portfolio", "objective"],
+    "oneOf": [{"required": ["recording_id"]}, {"required": ["source_url"]}],
     "properties": {
         "recording_id": {"type": "string", "format": "uuid"},
+        "source_url": {
+            "type": "string",
+            "description": "Instead of an uploaded recording: an https:// link to its file, on port"
+            " 443 of a public host, without credentials or a fragment. Refused where the"
+            " installation fetches no links.",
+            "maxLength": CHARS_MAX,
+            "pattern": "^https://",
+        },
         "portfolio": {
             "description": "Holdings as JSON, or a CSV file's content as text.",
             "oneOf": [
@@ -67,7 +90,12 @@ _SCHEMA: dict[str, Any] = {
             "type": ["object", "null"],
             "additionalProperties": False,
             "properties": {
-                name: {"type": "integer", "minimum": least, "maximum": greatest}
+                name: {
+                    "type": ["integer", "null"] if name in MAY_BE_NULL else "integer",
+                    "minimum": least,
+                    "maximum": greatest,
+                }
+                | _ABOUT.get(name, {})
                 for name, (least, greatest) in OPTION_BOUNDS.items()
             },
         },
@@ -98,6 +126,14 @@ SUBMISSION_BODY: dict[str, Any] = {
                     "title": "Q3 call",
                     "event_date": "2026-03-31",
                     "options": {"start_s": 0},
+                },
+            },
+            "link": {
+                "summary": "A link in the recording's place",
+                "value": {
+                    "source_url": "https://example.com/calls/q3.mp4",
+                    "portfolio": [_HOLDING_EXAMPLE],
+                    "objective": "What bears on margins?",
                 },
             },
             "csv": {

@@ -10,17 +10,29 @@ from api.bodies import Member
 from api.service import Service
 from pipeline import prompt
 from pipeline.errors import ContextTooLong, InputRefused, Problem
+from pipeline.intake import clean_filename
 from pipeline.ledger import recordings, submissions
 from pipeline.ledger.database import Transaction
 from pipeline.ledger.errors import RecordingUnknown
+from pipeline.ledger.fetches import LinkedFile
 from pipeline.ledger.recordings import Recording
 from pipeline.ledger.views import JobView
+from pipeline.link import WHERE, LinkRefused, read_link
 from pipeline.portfolio import Portfolio, read_portfolio
 from pipeline.records import Request
-from pipeline.request import build_request
+from pipeline.request import build_request, stream_problems
 from worker.enqueue import ring
 
-FIELDS = ("recording_id", "portfolio", "objective", "title", "event_date", "engine", "options")
+FIELDS = (
+    "recording_id",
+    "source_url",
+    "portfolio",
+    "objective",
+    "title",
+    "event_date",
+    "engine",
+    "options",
+)
 
 Members = Mapping[str, Member]
 
@@ -31,7 +43,7 @@ log = logging.getLogger(__name__)
 class Checked:
     """A submission that nothing speaks against."""
 
-    recording: Recording
+    recording: Recording | LinkedFile
     portfolio: Portfolio
     request: Request
 
@@ -41,6 +53,7 @@ def check(
     *,
     sight: str | None,
     recording_id: object,
+    source_url: object = None,
     portfolio: bytes | None,
     portfolio_name: str | None,
     objective: object,
@@ -56,7 +69,7 @@ def check(
         checked_options = options
     elif options is not None:
         problems.append(_problem("options_type", "/options", "give an object of options"))
-    recording = _recording(service, sight, recording_id, problems)
+    recording = _source(service, sight, recording_id, source_url, problems)
     holdings = _portfolio(portfolio, portfolio_name, problems)
     try:
         asked = build_request(
@@ -69,6 +82,8 @@ def check(
         )
     except InputRefused as refused:
         raise InputRefused(*problems, *refused.problems) from refused
+    if isinstance(recording, Recording) and recording.probe is not None:
+        problems += stream_problems(asked.options, recording.probe)
     if holdings is not None:
         problems += _context(service, asked, holdings)
     if problems or recording is None or holdings is None:
@@ -98,7 +113,7 @@ def commit(
     owner: str,
     then: Callable[[Transaction, JobView], None] | None = None,
 ) -> str:
-    """Write the job and what `then` writes, then ring.
+    """Write the job and what `then` writes, then ring where a worker could begin at once.
 
     A bell that nobody hears costs seconds, not the job.
     """
@@ -112,7 +127,8 @@ def commit(
         engine=checked.request.engine,
         then=then,
     )
-    ring_for(service, job_id)
+    if isinstance(checked.recording, Recording):
+        ring_for(service, job_id)
     return job_id
 
 
@@ -131,6 +147,36 @@ def _portfolio_text(member: Member | None) -> tuple[bytes | None, str | None]:
         # A lone surrogate is no text; the portfolio's reader says so better than an encoder does.
         return member.value.encode("utf-8", "surrogatepass"), None
     return member.text.encode("utf-8", "surrogatepass"), "portfolio.json"
+
+
+def _source(
+    service: Service,
+    sight: str | None,
+    recording_id: object,
+    source_url: object,
+    problems: list[Problem],
+) -> Recording | LinkedFile | None:
+    """The recording that is here, or the link that it is to be fetched from."""
+    if source_url is None:
+        return _recording(service, sight, recording_id, problems)
+    if not service.settings.fetch_urls:
+        problems.append(
+            _problem(
+                "fetching_off", WHERE, "links are not fetched here; upload the recording instead"
+            )
+        )
+        return None
+    if recording_id is not None:
+        problems.append(
+            _problem("source_twice", WHERE, "give “recording_id” or “source_url”, not both")
+        )
+        return None
+    try:
+        link = read_link(source_url)
+    except LinkRefused as refused:
+        problems += refused.problems
+        return None
+    return LinkedFile(link=link, filename=clean_filename(link.filename))
 
 
 def _recording(

@@ -76,7 +76,7 @@ class UnitAnswer(Answer):
         description="Null where the engine does not tell them apart."
     )
     ledger_ms: float | None = Field(
-        description="Time of its write; null until the unit after it, or the epoch's end, is stored."
+        description="Time of its write; null until the next unit, or the epoch's end, is stored."
     )
     total_ms: float | None = Field(
         description="From the hand-over to the engine to the end of its write; null as above."

@@ -1,162 +1,99 @@
-"""An upload on its way: written once under a temporary name, hashed, synced, probed, then named."""
+"""What uploads of every kind share: their bytes as a request brings them, and what is left over."""
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import os
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import logging
+import threading
+import time
+from collections.abc import Iterator
 from typing import IO
 
+from flask import Flask, Response, request
+from werkzeug.exceptions import ClientDisconnected
+
 from api.errors import Refusal
-from api.limits import FILENAME_CHARS_MAX
-from api.service import Service
+from api.limits import UPLOAD_OVERHEAD_BYTES
+from api.service import Service, service
+from pipeline import intake
 from pipeline.errors import OmnaiError
-from pipeline.ledger import recordings
-from pipeline.ledger.database import Transaction
-from pipeline.ledger.recordings import Recording
-from pipeline.media_child import MediaChild
-from pipeline.records import Probe
 
-READ_BYTES = 1 << 20
-DEFAULT_NAME = "recording"
+READ_BYTES = 1 << 18
+"""At a time; so much may be lost of what came before a connection breaks."""
 
-_BIDI_CONTROLS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+SILENCE_S = 60.0
+"""A connection that brings nothing for so long is dead, and its upload is free for another."""
 
+SWEEP_S = 600.0
+"""How often what uploads left is looked for: with the first request, and with a later one."""
 
-@dataclass(frozen=True, kw_only=True)
-class Received:
-    """A file that is whole and synced under its temporary name, and belongs to nobody yet."""
-
-    upload_id: str
-    filename: str
-    sha256: str
-    size_bytes: int
+log = logging.getLogger(__name__)
 
 
-def receive(
-    service: Service, chunks: Iterable[bytes], *, owner: str, filename: str, bytes_max: int
-) -> Received:
-    """Write what comes; whatever goes wrong removes the temporary file, which is ours."""
-    upload_id = recordings.begin_upload(service.database, owner=owner, filename=filename)
-    digest = hashlib.sha256()
-    size_bytes = 0
-    try:
-        with service.blobs.begin(upload_id).open("wb") as file:
-            for chunk in chunks:
-                size_bytes += len(chunk)
-                if size_bytes > bytes_max:
-                    raise Refusal(
-                        "upload_too_large",
-                        f"the file is too large; at most {bytes_max} bytes are accepted",
-                    )
-                digest.update(chunk)
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        _drop(service, upload_id)
-        raise _of_disk(error) from error
-    except BaseException:
-        _drop(service, upload_id)
-        raise
-    return Received(
-        upload_id=upload_id, filename=filename, sha256=digest.hexdigest(), size_bytes=size_bytes
-    )
+class Sweeper:
+    """Says when it is time to sweep, to one request at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._due_at = time.monotonic()
+
+    def is_due(self) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            if now < self._due_at:
+                return False
+            self._due_at = now + SWEEP_S
+            return True
 
 
-def keep(
-    service: Service,
-    received: Received,
-    *,
-    then: Callable[[Transaction, Recording], None] | None = None,
-) -> Recording:
-    """Probe and store it; a recording that cannot be analysed is refused and removed.
+def install(app: Flask) -> None:
+    sweeper = Sweeper()
 
-    What `then` writes is committed with the recording or not at all.
-    Always probed, also where these bytes are known: the time taken must not tell.
+    @app.after_request
+    def sweep_when_due(response: Response) -> Response:
+        if sweeper.is_due():
+            # Once the answer has gone, so that nobody waits for it, least of all `/healthz`.
+            held = service()
+            response.call_on_close(lambda: _sweep(held))
+        return response
+
+
+def open_body() -> None:
+    """Before the first byte of a recording is read: how much may come, and how slowly.
+
+    Files may be large; everything else keeps the application's own bound.
     """
-    try:
-        probe = _probe(service, received)
-    except BaseException:
-        _drop(service, received.upload_id)
-        raise
-    recordings.name_upload(
-        service.database,
-        received.upload_id,
-        sha256=received.sha256,
-        size_bytes=received.size_bytes,
-    )
-    try:
-        service.blobs.commit(received.upload_id, received.sha256)
-    except OSError as error:
-        raise _of_disk(error) from error
-    # From here on the bytes may be another recording's too: nothing below removes them.
-    return recordings.finish_upload(
-        service.database,
-        received.upload_id,
-        sha256=received.sha256,
-        size_bytes=received.size_bytes,
-        probe=probe,
-        then=then,
-    )
-
-
-def drop(service: Service, received: Received) -> None:
-    """For an upload that is not needed: the same request has been answered before."""
-    _drop(service, received.upload_id)
+    request.max_content_length = service().upload_bytes_max + UPLOAD_OVERHEAD_BYTES
+    connection = request.environ.get("gunicorn.socket")
+    if connection is not None:
+        connection.settimeout(SILENCE_S)
 
 
 def read_chunks(stream: IO[bytes], *, announced: int | None = None) -> Iterator[bytes]:
     """A raw body; some servers end a stream that broke off as they end a whole one."""
     size_bytes = 0
-    while chunk := stream.read(READ_BYTES):
-        size_bytes += len(chunk)
-        yield chunk
+    try:
+        while chunk := stream.read(READ_BYTES):
+            size_bytes += len(chunk)
+            yield chunk
+    except (OSError, ClientDisconnected) as error:
+        raise _broken_off(size_bytes, announced) from error
     if announced is not None and size_bytes != announced:
-        raise Refusal(
-            "upload_broken_off",
-            f"{size_bytes} of {announced} announced bytes came; send the file again",
+        raise _broken_off(size_bytes, announced)
+
+
+def _broken_off(size_bytes: int, announced: int | None) -> Refusal:
+    of = "" if announced is None else f" of {announced} announced"
+    return Refusal("upload_broken_off", f"{size_bytes}{of} bytes came; send the rest or all again")
+
+
+def _sweep(held: Service) -> None:
+    try:
+        count = intake.sweep(held.database, held.blobs)
+    except (OmnaiError, OSError) as error:
+        log.warning(
+            "What uploads left could not be removed; it will be tried again.",
+            extra={"action": "sweep", "error": type(error).__name__},
         )
-
-
-def clean_filename(given: str | None) -> str:
-    """A base name to show and to offer: no folders, no control or direction characters."""
-    base = (given or "").replace("\\", "/").rpartition("/")[2]
-    kept = "".join(character for character in base if not _is_hidden(character)).strip(" .")
-    if len(kept) > FILENAME_CHARS_MAX:
-        stem, dot, ending = kept.rpartition(".")
-        ending = dot + ending if 0 < len(ending) <= 10 else ""
-        kept = (stem if ending else kept)[: FILENAME_CHARS_MAX - len(ending)] + ending
-    return kept or DEFAULT_NAME
-
-
-def _is_hidden(character: str) -> bool:
-    return (
-        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
-        or unicodedata.bidirectional(character) in _BIDI_CONTROLS
-    )
-
-
-def _probe(service: Service, received: Received) -> Probe:
-    path = service.blobs.begin(received.upload_id)
-    with MediaChild(
-        path, limits=service.settings.media, longest_edge_px=448, is_probe_only=True
-    ) as media:
-        for event in media:
-            if isinstance(event, Probe):
-                return event
-    raise OmnaiError("the media process gave no probe")
-
-
-def _drop(service: Service, upload_id: str) -> None:
-    service.blobs.discard(upload_id)
-    recordings.abandon_upload(service.database, upload_id)
-
-
-def _of_disk(error: OSError) -> Exception:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Refusal("storage_full", "the disk for recordings is full; nothing was kept")
-    return error
+        return
+    if count:
+        log.info("Uploads were given up.", extra={"action": "sweep", "count": count})

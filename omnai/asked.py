@@ -6,13 +6,24 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+import typer
 
 from pipeline.errors import InputRefused, Problem
 from pipeline.portfolio import FILE_BYTES_MAX, Portfolio, read_portfolio
 from pipeline.records import Request
 
 Checked = TypeVar("Checked")
+
+AudioStream = Annotated[
+    int | None,
+    typer.Option(min=0, help="Index of the sound in the file; chosen by OmnAI otherwise."),
+]
+VideoStream = Annotated[
+    int | None,
+    typer.Option(min=0, help="Index of the picture in the file; chosen by OmnAI otherwise."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,14 @@ from omnai.commands import (
     db,
     demo,
     findings,
+    ingest,
     jobs,
     keys,
     model,
     serve,
     services,
     units,
+    watch,
 )
 
 app = typer.Typer(
@@ -31,7 +33,9 @@ app.command("units")(units.units)
 app.command("capabilities")(capabilities.capabilities)
 app.command("serve")(serve.serve)
 app.command("worker")(serve.worker)
+app.command("ingest")(ingest.ingest)
 app.command("submit")(jobs.submit)
+app.command("watch")(watch.watch)
 app.command("brief")(jobs.brief)
 app.command("search")(findings.search)
 app.command("note")(findings.note)

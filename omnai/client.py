@@ -9,11 +9,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import httpx
 
+from omnai.sending import Sending
 from pipeline.errors import InputRefused, OmnaiError, Problem
 
 CONNECT_TIMEOUT_S = 10.0
@@ -65,27 +66,22 @@ class Client:
         self._http.close()
 
     def upload(self, file: Path, on_bytes: Callable[[int], None]) -> dict[str, Any]:
-        """Send a recording; `on_bytes` is told how much of it has gone."""
+        """Send a recording; `on_bytes` is told how much more of it has gone, or less.
+
+        Goes on after an interruption.
+        """
         with file.open("rb") as source:
+            return self.upload_open(source, file.name, on_bytes)
 
-            def chunks() -> Iterator[bytes]:
-                while part := source.read(CHUNK_BYTES):
-                    yield part
-                    on_bytes(len(part))
+    def upload_open(
+        self, source: BinaryIO, name: str, on_bytes: Callable[[int], None]
+    ) -> dict[str, Any]:
+        """The same for a file that is open already, under a name that need not be its own."""
+        return Sending(self._send, source, name, on_bytes).run()
 
-            return self._json(
-                "POST",
-                "/v1/recordings",
-                content=chunks(),
-                headers={
-                    "Content-Type": "application/octet-stream",
-                    "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name)}",
-                },
-            )
-
-    def submit(self, submission: Mapping[str, Any]) -> dict[str, Any]:
+    def submit(self, submission: Mapping[str, Any], *, key: str | None = None) -> dict[str, Any]:
         """Ask for a job; safe to repeat on a broken connection, because it carries a key."""
-        headers = {"Idempotency-Key": str(uuid.uuid4())}
+        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         return self._json("POST", "/v1/jobs", json=dict(submission), headers=headers)
 
     def job(self, job_id: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pipeline.settings import Settings
 ROOT = Path(__file__).resolve().parents[1]
 
 THREADS_FOR_OTHERS = 16
-"""Waiting requests hold a thread each, and the others need some too."""
+"""Requests that wait, for a change or to be taken in, hold a thread each; the others need some."""
 
 REQUEST_LINE_BYTES = 8190
 """The longest that gunicorn can be told to take: a cursor and filters fit, and are refused by us
@@ -30,8 +30,9 @@ GRACE_S = 150.0
 
 
 def api_command(settings: Settings, *, graceful_s: int = GRACEFUL_S) -> list[str]:
-    """One process, because one watcher serves all of its waiting requests."""
-    threads = settings.waiters_max + THREADS_FOR_OTHERS
+    """One process, because one watcher and one admission serve all of its waiting requests."""
+    intake = settings.intake_max + settings.intake_waiting_max
+    threads = settings.waiters_max + intake + THREADS_FOR_OTHERS
     return [
         *(sys.executable, "-m", "gunicorn", "api.wsgi:app", "--bind", settings.bind),
         *("--workers", "1", "--worker-class", "gthread", "--threads", str(threads)),
@@ -44,6 +45,10 @@ def api_command(settings: Settings, *, graceful_s: int = GRACEFUL_S) -> list[str
 
 def worker_command() -> list[str]:
     return [sys.executable, "-m", "omnai", "worker"]
+
+
+def ingest_command() -> list[str]:
+    return [sys.executable, "-m", "omnai", "ingest"]
 
 
 def environment(settings: Settings) -> dict[str, str]:

@@ -63,12 +63,12 @@ def ready(settings: Settings, *, needs_queue: bool = True) -> Iterator[Settings]
 def opened(settings: Settings) -> Iterator[Stores]:
     """Connected stores of the database alone; no queue is needed to read or write rows."""
     from pipeline.ledger.database import connect
-    from pipeline.ledger.frames import FrameStore
+    from pipeline.ledger.storage import open_storage
 
     with ready(settings, needs_queue=False) as found:
         assert found.database_url is not None
         database = connect(found.database_url)
         try:
-            yield Stores(database=database, frames=FrameStore(found.data_dir / "frames"))
+            yield Stores(database=database, frames=open_storage(found).frames)
         finally:
             database.dispose()

@@ -24,9 +24,19 @@ _BLANK_RANGES = (
 def control_character(text: str, *, allowed: str = "") -> str | None:
     """Names the first control character and its place, as the start of a sentence; none if none."""
     for position, character in enumerate(text, start=1):
-        if character not in allowed and _is_control(character):
+        if character not in allowed and is_control(character):
             return f"character {position} (U+{ord(character):04X}) is a control character"
     return None
+
+
+def is_control(character: str) -> bool:
+    """Whether no text that is shown may hold it, lone surrogates and direction marks included."""
+    # Joiners stay allowed, since scripts such as Persian write words with them; overrides of the
+    # writing direction do not, since they make a text read as another one.
+    return (
+        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
+        or unicodedata.bidirectional(character) in _BIDI_CONTROLS
+    )
 
 
 def is_invisible(character: str) -> bool:
@@ -47,15 +57,6 @@ def quoted(text: str) -> str:
 def pointer_token(key: str) -> str:
     """A supplied name as one part of a JSON pointer: escaped, short, printable."""
     return _short(key).replace("~", "~0").replace("/", "~1")
-
-
-def _is_control(character: str) -> bool:
-    # Joiners stay allowed, since scripts such as Persian write words with them; overrides of the
-    # writing direction do not, since they make a text read as another one.
-    return (
-        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
-        or unicodedata.bidirectional(character) in _BIDI_CONTROLS
-    )
 
 
 def _short(text: str) -> str:

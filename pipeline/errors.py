@@ -71,6 +71,22 @@ class TokenizerUnreadable(OmnaiError):
     code = "tokenizer_unreadable"
 
 
+class UploadTooLarge(OmnaiError):
+    """The file is too large."""
+
+    code = "upload_too_large"
+
+    def __init__(self, *, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        super().__init__(f"the file is too large; at most {bytes_max} bytes are accepted")
+
+
+class DiskFull(OmnaiError):
+    """The disk for recordings is full; send the recording again once there is room."""
+
+    code = "storage_full"
+
+
 class RecordingRefused(OmnaiError):
     """The recording cannot be analysed; nothing was fed from it."""
 

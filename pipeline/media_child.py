@@ -15,31 +15,59 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pipeline.characters import is_control
 from pipeline.errors import MediaStopped, OmnaiError, RecordingRefused
 from pipeline.plain import to_plain
 from pipeline.records import Gap, MediaEnd, Probe, Unit
 from pipeline.settings import MediaLimits
-from pipeline.wire import Failure, MediaRequest, Message, Pulse, Refusal, WireError, decode
+from pipeline.wire import Failure, MediaRequest, Message, Order, Pulse, Refusal, WireError, decode
 
 ROOT = Path(__file__).resolve().parents[1]
 
 CLOSE_S = 2.0
 """How long a process that was told to go may take before it is killed."""
 
+ROUNDING_S = 2
+"""Seconds that the clock's zero and the last unit's padding may add to what the packets said."""
+
+FAULT_CHARS_MAX = 4000
+"""Of a fault's own words, which end in a log."""
+
 CAPABILITIES_S = 60.0
+
+
+SKIPPED_SHARE = 1 / 50
+"""Of a second's wall time, what a second before the wanted start may take: only its sound is
+decoded, and that runs at hundreds of times its own speed."""
 
 
 class _Silent(Exception):
     """Nothing came within the deadline."""
 
 
+class _Stretch:
+    """Wall time spent waiting for one thing; what the caller does in between is not counted."""
+
+    def __init__(self, limit_s: float, code: str, what: str) -> None:
+        self._left_s = limit_s
+        self._code = code
+        self._message = f"{what} took more than {limit_s:g} s"
+
+    def spend(self, seconds: float) -> tuple[str, str] | None:
+        """The code and message of the limit, where it is passed."""
+        self._left_s -= seconds
+        return (self._code, self._message) if self._left_s < 0 else None
+
+
 class MediaChild:
     """One media process over one recording; the OS pipe between them holds at most one unit.
 
-    Iterating gives Probe, then Unit and Gap in order, then MediaEnd. Raises RecordingRefused where
-    the recording cannot be analysed, MediaStopped where the process crashed, hung or met a limit
-    (what came before stays valid), OmnaiError for a fault of OmnAI's own.
+    Iterating gives Probe, then Unit and Gap in order, then MediaEnd; once. Raises RecordingRefused
+    where the recording cannot be analysed, MediaStopped where the process crashed, hung or met a
+    limit (what came before stays valid), OmnaiError for a fault of OmnAI's own.
     """
+
+    _program: tuple[str, ...] = ("pipeline.media",)
 
     def __init__(
         self,
@@ -48,6 +76,8 @@ class MediaChild:
         limits: MediaLimits,
         longest_edge_px: int,
         start_s: int = 0,
+        audio_stream: int | None = None,
+        video_stream: int | None = None,
         is_probe_only: bool = False,
     ) -> None:
         request = MediaRequest(
@@ -55,12 +85,22 @@ class MediaChild:
             start_s=start_s,
             longest_edge_px=longest_edge_px,
             limits=limits,
+            audio_stream=audio_stream,
+            video_stream=video_stream,
             is_probe_only=is_probe_only,
         )
+        self._limits = limits
+        self._start_s = start_s
+        self._is_probe_only = is_probe_only
+        self._order = Order(start_s=start_s)
+        self._units = 0
         self._silence_s = limits.silence_s
         self._last_source_ms: int | None = None
-        self._process = subprocess.Popen(
-            [sys.executable, "-B", "-m", "pipeline.media", json.dumps(to_plain(request))],
+        self._process = self._start(json.dumps(to_plain(request)))
+
+    def _start(self, argument: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-B", "-m", *self._program, argument],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -81,11 +121,15 @@ class MediaChild:
         self.close()
 
     def __iter__(self) -> Iterator[Probe | Unit | Gap | MediaEnd]:
+        stretch = _Stretch(self._limits.scan_s, "scan_too_slow", "reading the file's time stamps")
         while True:
+            began = time.monotonic()
             message = self._next()
+            passed = stretch.spend(time.monotonic() - began)
             match message:
-                case None:
-                    return
+                case Pulse() if passed is not None:
+                    self._process.kill()
+                    raise self._stopped(*passed)
                 case Pulse():
                     continue
                 case Refusal() if self._last_source_ms is not None:
@@ -93,12 +137,22 @@ class MediaChild:
                 case Refusal():
                     raise RecordingRefused(message.code, message.message)
                 case Failure():
-                    raise OmnaiError(f"the media process failed:\n{message.traceback}")
+                    raise OmnaiError(f"the media process failed:\n{_readable(message.traceback)}")
                 case Unit():
+                    self._check_length(message)
                     self._last_source_ms = message.end_ms
+                    stretch = self._second()
                     yield message
-                case Probe() | Gap() | MediaEnd():
+                case Probe():
+                    stretch = self._second(skipped_s=self._start_s)
                     yield message
+                    if self._is_probe_only:
+                        return
+                case Gap():
+                    yield message
+                case MediaEnd():
+                    yield message
+                    return  # how it leaves now changes nothing
 
     @property
     def pid(self) -> int:
@@ -119,21 +173,36 @@ class MediaChild:
         if process.stdout is not None:
             process.stdout.close()
 
-    def _next(self) -> Message | None:
+    def _check_length(self, unit: Unit) -> None:
+        """Damaged or forged time stamps can hide from the first pass how much there is."""
+        limits = self._limits
+        self._units += 1
+        for seconds, most, code, what in (
+            (unit.second, limits.span_s, "span_too_long", "seconds from first to last"),
+            (self._units, limits.duration_s, "too_long", "seconds of content"),
+        ):
+            if seconds > most + ROUNDING_S:
+                self._process.kill()
+                raise self._stopped(code, f"it has more than the {most:,} {what} accepted")
+
+    def _second(self, *, skipped_s: int = 0) -> _Stretch:
+        limit_s = self._limits.second_s * (1 + skipped_s * SKIPPED_SHARE)
+        return _Stretch(limit_s, "decoding_too_slow", "decoding one source second")
+
+    def _next(self) -> Message:
         try:
             message = decode(self._read_exactly)
+            if message is None:
+                raise WireError("the stream ends before its end")
+            self._order.take(message)
         except _Silent:
             self._process.kill()
             raise self._stopped(
                 "decoder_hung", f"the decoder was silent for {self._silence_s:g} s"
             ) from None
         except WireError as error:
-            # A crash breaks a message off; so would hostile code, which is not believed either.
-            self._process.kill()
-            self._process.wait()
+            # A crash breaks off; so would hostile code, which is not believed either.
             raise self._stopped(*self._why_it_ended()) from error
-        if message is None and self._process.wait() != 0:
-            raise self._stopped(*self._why_it_ended())
         return message
 
     def _read_exactly(self, length: int) -> bytes:
@@ -160,6 +229,11 @@ class MediaChild:
         return MediaStopped(code, f"{message}, {where}", last_source_ms=at)
 
     def _why_it_ended(self) -> tuple[str, str]:
+        try:
+            self._process.wait(timeout=CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return "decoder_crashed", "the decoder stopped making sense and was ended"
         if self._process.returncode == -signal.SIGXCPU:
             return "cpu_limit", "decoding used up its processor time"
         return "decoder_crashed", self._how_it_ended()
@@ -193,6 +267,12 @@ def ask_capabilities() -> dict[str, Any]:
     return answer
 
 
+def _readable(text: str) -> str:
+    """Words of a process that is not trusted, for a log: no control characters, and bounded."""
+    shown = "".join(c if c == "\n" or not is_control(c) else "\ufffd" for c in text)
+    return shown if len(shown) <= FAULT_CHARS_MAX else "…" + shown[-FAULT_CHARS_MAX:]
+
+
 def _environment() -> dict[str, str]:
     """Nothing of ours: no settings, tokens or URLs reach the process that reads hostile bytes."""
     kept = {
@@ -200,5 +280,9 @@ def _environment() -> dict[str, str]:
         for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
         if name in os.environ
     }
-    # One heap per thread would use up the address space; -B and this keep it from writing files.
-    return kept | {"MALLOC_ARENA_MAX": "2", "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
+    return kept | {
+        "PYTHONPATH": str(ROOT),
+        "LC_ALL": "C.UTF-8",
+        "MALLOC_ARENA_MAX": "2",  # one heap per thread would use up the address space
+        "OPENBLAS_NUM_THREADS": "1",  # a thread that runs already is outside what is confined later
+    }

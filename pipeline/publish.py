@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from pipeline.brief.assemble import assemble, compared
 from pipeline.brief.document import Brief
-from pipeline.brief.evidence_zip import frame_name, write_zip
+from pipeline.brief.evidence_zip import KeptRecording, frame_name, write_zip
 from pipeline.brief.past import PastBrief, read_past
 from pipeline.brief.render_csv import to_csv
 from pipeline.brief.render_docx import to_docx
@@ -146,12 +146,12 @@ def archived(
     stream: BinaryIO,
     *,
     release: str,
-    recording: Path,
+    recording: KeptRecording | None,
     against: PastBrief | None = None,
 ) -> str:
     """Write the evidence ZIP to a seekable stream, and return the brief's digest.
 
-    `recording` is where the recording's bytes lie, or lay. Raises as `rendered` does.
+    `recording` is none where its bytes are not stored. Raises as `rendered` does.
     """
     brief = assembled(database, job_id, release=release, against=against)
     write_zip(

@@ -36,8 +36,15 @@ class EndReason(str, Enum):
     WORKER_LOST = "worker_lost"
     WORKER_SHUTDOWN = "worker_shutdown"
     STORAGE_FULL = "storage_full"
+    STORAGE_UNAVAILABLE = "storage_unavailable"
     DATABASE_UNAVAILABLE = "database_unavailable"
     CONTEXT_TOO_LONG = "context_too_long"
+    LINK_REFUSED = "link_refused"
+    """The link leads to what is not accepted; another attempt would not help."""
+    LINK_FAILED = "link_failed"
+    """The recording did not come within the attempts and the time that a link has."""
+    RECORDING_REFUSED = "recording_refused"
+    """What the link led to is no recording that can be analysed."""
     INTERNAL = "internal"
 
 
@@ -149,6 +156,15 @@ class Options:
     """First source second to feed."""
     live_update_interval_seconds: int = 5
     """Accepted for compatibility; without effect."""
+    audio_stream: int | None = None
+    """Index in the container of the sound to feed; none leaves the choice to us."""
+    video_stream: int | None = None
+    """The same of the picture."""
+
+    @property
+    def is_stream_chosen(self) -> bool:
+        """Whether the caller chose a stream."""
+        return self.audio_stream is not None or self.video_stream is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +201,8 @@ class MediaStream:
     """Why it was chosen or not, in words."""
     details: Mapping[str, str | int | None] = field(default_factory=dict)
     """Size, rate, layout, language and the like, as declared."""
+    is_usable: bool = True
+    """Whether a caller may choose it; what an earlier release found does not say."""
 
 
 @dataclass(frozen=True, kw_only=True)

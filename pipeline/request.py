@@ -9,7 +9,7 @@ from datetime import date
 
 from pipeline.characters import control_character, pointer_token, quoted
 from pipeline.errors import InputRefused, Problem
-from pipeline.records import Options, Request
+from pipeline.records import Options, Probe, Request
 
 OBJECTIVE_CHARS_MAX = 4_000
 """About 1,000 tokens of English: a quarter of the prompt's 4,000, the rest is for the holdings."""
@@ -25,8 +25,14 @@ OPTION_BOUNDS: Mapping[str, tuple[int, int]] = {
     # The end of the recording is the real bound; this one keeps the number inside 32 bits.
     "start_s": (0, 2**31 - 1),
     "live_update_interval_seconds": (1, 30),
+    # The file itself is the real bound.
+    "audio_stream": (0, 2**31 - 1),
+    "video_stream": (0, 2**31 - 1),
 }
 """Least and greatest value of every option, both allowed."""
+
+MAY_BE_NULL = frozenset({"audio_stream", "video_stream"})
+"""Options that may be given without a value: the choice is left to OmnAI."""
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -59,6 +65,24 @@ def build_request(
         engine=checked_engine,
         options=checked_options,
     )
+
+
+def stream_problems(options: Options, probe: Probe) -> list[Problem]:
+    """What speaks against the streams that were asked for, in the recording as it was probed."""
+    problems: list[Problem] = []
+    for kind, index in (("audio", options.audio_stream), ("video", options.video_stream)):
+        usable = [s for s in probe.streams if s.kind == kind and s.is_usable]
+        if index is None or index in [stream.index for stream in usable]:
+            continue
+        listed = ", ".join(f"{s.index} ({s.codec or 'unknown codec'})" for s in usable)
+        _refuse(
+            problems,
+            "stream_unknown",
+            f"/options/{kind}_stream",
+            f"the recording has no {kind} stream {index} that can be fed; accepted:"
+            f" {listed + ' or null' if listed else 'null, for it has none'}",
+        )
+    return problems
 
 
 def _objective(value: object, problems: list[Problem]) -> str:
@@ -146,6 +170,8 @@ def _options(given: Mapping[str, object], problems: list[Problem]) -> Options:
             continue
         least, greatest = bounds
         expected = f"a whole number from {least} to {greatest} is accepted"
+        if value is None and name in MAY_BE_NULL:
+            continue
         if isinstance(value, bool) or not isinstance(value, int):
             _refuse(problems, "option_type", where, f"it is {_kind(value)}; {expected}")
         elif not least <= value <= greatest:

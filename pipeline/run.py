@@ -24,7 +24,7 @@ from pipeline.heartbeat import Heartbeat
 from pipeline.ledger import epochs, jobs, texts, units
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
-from pipeline.ledger.errors import DatabaseUnavailable, StorageFull
+from pipeline.ledger.errors import BlobsUnavailable, DatabaseUnavailable, StorageFull
 from pipeline.ledger.frames import FrameStore
 from pipeline.level import rms_dbfs
 from pipeline.records import (
@@ -185,6 +185,8 @@ class Watch:
             return _failed(EndReason.ENGINE_ERROR, error.message)
         except StorageFull as error:
             return _failed(EndReason.STORAGE_FULL, error.message)
+        except BlobsUnavailable as error:
+            return _failed(EndReason.STORAGE_UNAVAILABLE, error.message)
         except DatabaseUnavailable as error:
             return _failed(EndReason.DATABASE_UNAVAILABLE, error.message)
         except OSError as error:

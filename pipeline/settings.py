@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pipeline.errors import Problem, SettingsRefused
 
@@ -15,6 +17,9 @@ PREFIX = "OMNAI_"
 
 SECRETS = ("OMNAI_DATABASE_URL", "OMNAI_REDIS_URL", "OMNAI_SECRET_KEY", "OMNAI_API_KEY")
 """May also be given as a file, `…_FILE`."""
+
+_BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+"""No part of a prefix is empty or begins with a dot."""
 
 RESERVED_PREFIXES = ("OMNAI_TEST_", "OMNAI_VENV")
 """Read by the test suite and the scripts, not by the product."""
@@ -30,6 +35,12 @@ class MediaLimits:
     """Processor time: twelve hours of 720p at half as slow as the slowest decode measured."""
     silence_s: float = 60.0
     """Longest wall time without a message: one source second of the heaviest admitted picture."""
+    scan_s: float = 540.0
+    """Most wall time before the first unit is begun: 64 GiB at 120 MB/s, and within a worker's own
+    limit for `prepare`, so that the reason is told."""
+    second_s: float = 110.0
+    """Most wall time for one source second, signs of life or not; within a worker's own limit for
+    `unit`, so that the reason is told."""
     duration_s: int = 12 * 3600
     """Most source seconds with content: a long capital-markets day."""
     span_s: int = 24 * 3600
@@ -40,6 +51,12 @@ class MediaLimits:
     """Most pixels of a decoded picture: 8K with room."""
     streams: int = 64
     """Most streams in a container."""
+    packets_per_s: int = 20_000
+    """Most packets a second of a chosen stream. Screens are recorded at 1,000 pictures a second,
+    and the shortest blocks of FLAC at 192 kHz make 12,000 packets."""
+    metadata_chars: int = 16 * 1024**2
+    """Most characters of titles, comments and chapters: covers travel in comments as text, and
+    every reader holds all of it in memory."""
     file_bytes: int = 64 * 1024**3
     """Largest recording."""
 
@@ -66,6 +83,11 @@ class Settings:
 
     data_dir: Path = Path("var")
     """Where blobs, frames and the embedded services live."""
+    blobs: str | None = None
+    """`s3://bucket/prefix` for recordings and frames; none is the data folder. Credentials are
+    found as boto3 finds them."""
+    s3_endpoint: str | None = None
+    """An S3-compatible service's own URL, asked with the bucket in the path; none is Amazon's."""
     database_url: str | None = field(default=None, repr=False)
     """SQLAlchemy URL of PostgreSQL; none starts the embedded server."""
     redis_url: str | None = field(default=None, repr=False)
@@ -91,12 +113,19 @@ class Settings:
     """Address and port of the API; other machines reach it only where the operator says so."""
     waiters_max: int = 32
     """Requests that may wait for a job's change at once; others are answered at once."""
+    intake_max: int = 16
+    """Uploads and their probes that the API is busy with at once: each reads a file as a whole."""
+    intake_waiting_max: int = 128
+    """Uploads that wait up to a minute for that, each on a thread; others are told to come back."""
     secret_key: str | None = field(default=None, repr=False)
     """Signs browser sessions; none keeps one in a file under the data folder."""
     api_url: str = "http://127.0.0.1:8321"
     """Where this machine's client commands find the API."""
     api_key: str | None = field(default=None, repr=False)
     """Their key."""
+    fetch_urls: bool = False
+    """Whether a job may name a link, which `omnai ingest` then fetches; the operator turns it on
+    for the API and for that process alike."""
     media: MediaLimits = MediaLimits()
 
     @classmethod
@@ -197,6 +226,20 @@ def _url(*schemes: str) -> Callable[[str], str]:
     return parse
 
 
+def _bucket(text: str) -> str:
+    if _BUCKET.fullmatch(text.strip().rstrip("/")) is None:
+        raise ValueError
+    return text.strip().rstrip("/")
+
+
+def _endpoint(text: str) -> str:
+    parts = urlsplit(text.strip())
+    is_plain = not (parts.username or parts.password or parts.query or parts.fragment)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
+        raise ValueError
+    return text.strip().rstrip("/")
+
+
 def _whole(text: str) -> int:
     value = int(text)
     if value < 0:
@@ -248,6 +291,12 @@ _Reader = tuple[str, Callable[[str], object], str]
 
 _TOP: dict[str, _Reader] = {
     "OMNAI_DATA_DIR": ("data_dir", lambda text: Path(_name(text)), "a folder"),
+    "OMNAI_BLOBS": ("blobs", _bucket, "a bucket with or without a prefix, as s3://bucket/prefix"),
+    "OMNAI_S3_ENDPOINT": (
+        "s3_endpoint",
+        _endpoint,
+        "a URL that begins with http:// or https://, without a user",
+    ),
     "OMNAI_DATABASE_URL": (
         "database_url",
         _url("postgresql+psycopg"),
@@ -268,6 +317,8 @@ _TOP: dict[str, _Reader] = {
     "OMNAI_STALE_S": ("stale_s", _positive_float, "a number above 0"),
     "OMNAI_BIND": ("bind", _address, "an address and port, such as 127.0.0.1:8321"),
     "OMNAI_WAITERS_MAX": ("waiters_max", _positive_int, "a whole number above 0"),
+    "OMNAI_INTAKE_MAX": ("intake_max", _positive_int, "a whole number above 0"),
+    "OMNAI_INTAKE_WAITING_MAX": ("intake_waiting_max", _whole, "a whole number from 0"),
     "OMNAI_SECRET_KEY": ("secret_key", _secret, f"at least {SECRET_CHARS_MIN} characters"),
     "OMNAI_API_URL": (
         "api_url",
@@ -275,6 +326,7 @@ _TOP: dict[str, _Reader] = {
         "a URL that begins with http:// or https://",
     ),
     "OMNAI_API_KEY": ("api_key", _name, "a key"),
+    "OMNAI_FETCH_URLS": ("fetch_urls", _yes_or_no, "yes or no"),
     "OMNAI_PHASE_LIMITS": (
         "phase_limits",
         _phase_limits,

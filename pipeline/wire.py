@@ -15,7 +15,7 @@ from pipeline.records import FRAME_BYTES_MAX, Gap, MediaEnd, MediaEvent, Probe, 
 from pipeline.settings import MediaLimits
 
 _PREFIX = struct.Struct("<III")
-_HEADER_BYTES_MAX = 4 * 1024 * 1024
+_HEADER_BYTES_MAX = 1024 * 1024
 """Far above the largest probe: 64 streams with their clipped details."""
 _PCM_BYTES = SAMPLES_PER_UNIT * 4
 
@@ -30,6 +30,10 @@ class MediaRequest:
     """First source second to send."""
     longest_edge_px: int
     limits: MediaLimits
+    audio_stream: int | None = None
+    """Index of the sound to feed; none leaves the choice to the media process."""
+    video_stream: int | None = None
+    """The same of the picture."""
     is_probe_only: bool = False
     """Whether to end after the probe."""
 
@@ -62,7 +66,38 @@ _KINDS: dict[str, type[Any]] = {
 
 
 class WireError(ValueError):
-    """The bytes are not a message of this protocol."""
+    """The bytes are not a message of this protocol, or not one that may come now."""
+
+
+class Order:
+    """What may follow what: one probe, then units and gaps forward in time, then the end.
+
+    The sender handles hostile input and is not trusted to keep it.
+    """
+
+    def __init__(self, *, start_s: int) -> None:
+        self._has_probe = False
+        self._is_ended = False
+        self._next_second = start_s
+
+    def take(self, message: Message) -> None:
+        """Raises WireError where this message may not come now."""
+        match message:
+            case Probe():
+                is_in_place = not self._has_probe
+                self._has_probe = True
+            case Unit():
+                is_in_place = self._has_probe and message.second >= self._next_second
+                self._next_second = message.second + 1
+            case Gap():
+                is_in_place = self._has_probe and 0 <= message.start_ms < message.end_ms
+            case MediaEnd():
+                is_in_place = self._has_probe
+            case Pulse() | Refusal() | Failure():
+                is_in_place = True
+        if self._is_ended or not is_in_place:
+            raise WireError(f"a {type(message).__name__} that may not come now")
+        self._is_ended = isinstance(message, MediaEnd)
 
 
 def encode(message: Message) -> bytes:

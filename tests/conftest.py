@@ -50,6 +50,17 @@ def valkey_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
+def s3_url() -> Iterator[str]:
+    """An S3-compatible server of this test run, and credentials in the environment."""
+    from tests.bucket import CREDENTIALS, serving
+
+    with pytest.MonkeyPatch.context() as patched, serving() as url:
+        for name, value in CREDENTIALS.items():
+            patched.setenv(name, value)
+        yield url
+
+
+@pytest.fixture(scope="session")
 def migrated_template(postgres_url: str) -> Iterator[str]:
     """The name of a database with all migrations; a copy of it takes a twentieth of a second."""
     from pipeline.ledger.migrate import upgrade

@@ -130,6 +130,22 @@ def test_the_queue_keeps_what_it_is_told(compose: dict[str, Any]) -> None:
     assert given["--maxmemory-policy"] == "noeviction"
 
 
+def test_links_are_fetched_only_where_it_was_turned_on_and_by_its_own_service(
+    compose: dict[str, Any],
+) -> None:
+    ingest = compose["services"]["ingest"]
+    assert ingest["profiles"] == ["links"]
+    assert ingest["command"] == ["ingest"]
+    assert "gpus" not in ingest
+    assert ingest["volumes"] == compose["services"]["api"]["volumes"]
+    for name in ("api", "ingest"):
+        service = compose["services"][name]
+        assert service["environment"]["OMNAI_FETCH_URLS"] == "no"
+        assert service["cap_drop"] == ["ALL"]
+    assert "secret_key" not in ingest["secrets"]
+    assert "ports" not in ingest
+
+
 @pytest.mark.parametrize("worker", ["worker", "gpu-worker"])
 def test_the_worker_may_finish_its_longest_unit(compose: dict[str, Any], worker: str) -> None:
     grace = compose["services"][worker]["stop_grace_period"]

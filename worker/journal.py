@@ -25,5 +25,5 @@ def begin() -> None:
     handler.setFormatter(_WithoutAddresses(FORMAT))
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    for talkative in ("celery", "kombu", "amqp", "alembic"):
+    for talkative in ("celery", "kombu", "amqp", "alembic", "httpcore"):
         logging.getLogger(talkative).setLevel(logging.WARNING)

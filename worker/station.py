@@ -5,23 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from pipeline import prompt
 from pipeline.engine.session import Engine
-from pipeline.errors import FenceLost, OmnaiError, RecordingRefused
+from pipeline.errors import FenceLost, MediaStopped, OmnaiError, RecordingRefused
 from pipeline.ledger import claims, epochs, jobs
-from pipeline.ledger.blobs import BlobStore
 from pipeline.ledger.claims import Claimed
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
-from pipeline.ledger.errors import DatabaseUnavailable, SlotBusy
-from pipeline.ledger.frames import FrameStore
+from pipeline.ledger.errors import BlobDamaged, BlobMissing, DatabaseUnavailable, SlotBusy
+from pipeline.ledger.storage import open_storage
 from pipeline.media_child import MediaChild
 from pipeline.publish import publish
-from pipeline.records import EndReason, Holding, MediaEvent, SessionContext
+from pipeline.records import EndReason, Holding, MediaEvent, Phase, SessionContext
 from pipeline.release import RELEASE
 from pipeline.run import Watch
 from pipeline.settings import Settings
@@ -29,6 +29,11 @@ from worker.enqueue import ring
 from worker.slot import slot_name
 
 SETTLE_PAUSE_S = 2.0
+
+STAMP_S = 5.0
+"""How often the bringing of a recording is told as progress."""
+
+LEFT_STAGING = "the recording had not been brought to this worker yet"
 
 MISSING_DETAIL = (
     "the recording's bytes are not in this worker's storage; put them back, or submit it again"
@@ -44,8 +49,7 @@ class Station:
         self._settings = settings
         self._engine = engine
         self._database = database
-        self._frames = FrameStore(settings.data_dir / "frames")
-        self._blobs = BlobStore(settings.data_dir / "blobs")
+        self._storage = open_storage(settings)
         self._watch: Watch | None = None
         self._is_leaving = False
 
@@ -123,7 +127,7 @@ class Station:
             ),
             engine=self._engine,
             database=self._database,
-            frames=self._frames,
+            frames=self._storage.frames,
             frame_ring=self._settings.frame_ring,
         )
         self._watch = watch
@@ -140,16 +144,42 @@ class Station:
 
     def _events(self, claimed: Claimed) -> Generator[MediaEvent, None, None]:
         """The media process lives inside the loop, so that its faults end the epoch too."""
-        path = self._blobs.path(claimed.recording.sha256)
-        if not path.is_file():
-            raise RecordingRefused("recording_missing", MISSING_DETAIL)
-        with MediaChild(
-            path,
-            limits=self._settings.media,
-            longest_edge_px=claimed.request.options.frame_longest_edge_px,
-            start_s=claimed.start_s,
-        ) as media:
+        with (
+            self._staged(claimed) as path,
+            MediaChild(
+                path,
+                limits=self._settings.media,
+                longest_edge_px=claimed.request.options.frame_longest_edge_px,
+                start_s=claimed.start_s,
+                audio_stream=claimed.request.options.audio_stream,
+                video_stream=claimed.request.options.video_stream,
+            ) as media,
+        ):
             yield from media
+
+    @contextmanager
+    def _staged(self, claimed: Claimed) -> Iterator[Path]:
+        """The recording as a local file, which may have to be brought here first."""
+        stamped = time.monotonic()
+
+        def pulse() -> None:
+            nonlocal stamped
+            if self._is_leaving:
+                raise MediaStopped("decode_error", LEFT_STAGING, last_source_ms=None)
+            if time.monotonic() - stamped > STAMP_S:
+                epochs.enter(self._database, claimed.key, Phase.PREPARE)
+                stamped = time.monotonic()
+
+        with ExitStack() as held:
+            try:
+                path = held.enter_context(
+                    self._storage.blobs.local(claimed.recording.sha256, pulse=pulse)
+                )
+            except BlobMissing as error:
+                raise RecordingRefused("recording_missing", MISSING_DETAIL) from error
+            except BlobDamaged as error:
+                raise RecordingRefused("recording_damaged", error.message) from error
+            yield path
 
     def _settle(self, key: EpochKey, reason: EndReason) -> None:
         """Make sure that the epoch has ended and its slot is free, however long the database is

@@ -14,7 +14,11 @@ const said = document.getElementById("said");
 document.getElementById("recording").removeAttribute("form");
 
 const NOT_SENT = "Nothing was submitted. Please mend what is marked below.";
-const FIELDS = ["recording", "portfolio", "objective", "title", "event_date", "engine"];
+const STREAMS = ["audio_stream", "video_stream"];
+const FIELDS = [
+  ...["recording", "source_url", "portfolio", "objective", "title", "event_date", "engine"],
+  ...STREAMS,
+];
 
 /** The upload that is there already, so that a second try sends no file twice. */
 const kept = { file: null, id: form.elements.recording_id.value || null };
@@ -37,7 +41,7 @@ function newKey() {
 }
 
 function fieldOf(pointer) {
-  const name = pointer.split("/")[1] ?? "";
+  const name = pointer.replace("/options/", "/").split("/")[1] ?? "";
   if (name === "recording_id" || name === "file") return "recording";
   return FIELDS.includes(name) ? name : "general";
 }
@@ -62,7 +66,7 @@ function showProblems(problems, title = NOT_SENT) {
   for (const problem of problems) {
     const field = fieldOf(problem.pointer ?? "");
     const item = document.createElement("li");
-    const where = (problem.pointer ?? "").split("/").slice(2).join(" ");
+    const where = (problem.pointer ?? "").replace("/options/", "/").split("/").slice(2).join(" ");
     if (where) {
       const place = document.createElement("span");
       place.className = "where";
@@ -73,6 +77,7 @@ function showProblems(problems, title = NOT_SENT) {
     item.append(document.createTextNode(detail.charAt(0).toUpperCase() + detail.slice(1)));
     document.querySelector(`[data-problems="${field}"]`).append(item);
     control(field)?.setAttribute("aria-invalid", "true");
+    control(field)?.closest("details")?.setAttribute("open", "");
   }
   document.getElementById("summary-title").textContent = title;
   summary.hidden = false;
@@ -143,9 +148,22 @@ function sendFile(file) {
   });
 }
 
-async function checked(portfolio) {
+/** Only where the installation fetches links. */
+function givenLink() {
+  return form.elements.source_url?.value.trim() || null;
+}
+
+function givenStreams() {
+  const given = STREAMS.map((name) => [name, form.elements[name].value.trim()]);
+  return Object.fromEntries(
+    given.filter(([, text]) => text).map(([name, text]) => [name, /^\d+$/.test(text) ? +text : text]),
+  );
+}
+
+async function checked(portfolio, link) {
   const body = new FormData();
-  for (const name of ["objective", "title", "event_date", "engine"]) {
+  if (link) body.append("source_url", link);
+  for (const name of ["objective", "title", "event_date", "engine", ...STREAMS]) {
     body.append(name, form.elements[name].value);
   }
   if (portfolio.file) body.append("portfolio", portfolio.file);
@@ -159,14 +177,15 @@ async function checked(portfolio) {
   return (await response.json()).portfolio;
 }
 
-async function submitJob(recordingId, portfolio) {
+async function submitJob(recordingId, link, portfolio) {
   const body = JSON.stringify({
-    recording_id: recordingId,
+    ...(link ? { source_url: link } : { recording_id: recordingId }),
     portfolio,
     objective: form.elements.objective.value,
     title: form.elements.title.value || null,
     event_date: form.elements.event_date.value || null,
     engine: form.elements.engine.value,
+    options: givenStreams(),
   });
   if (attempt.body !== body) attempt = { body, key: newKey() };
   const response = await fetch("/v1/jobs", {
@@ -189,7 +208,12 @@ async function run() {
     text: form.elements.portfolio_text.value,
   };
   // First what is small: nobody shall upload for an hour to learn of a wrong row.
-  const holdings = await checked(portfolio);
+  const link = givenLink();
+  if (link && file) {
+    const both = "Give a file or a link, not both.";
+    throw new Refused({ errors: [{ pointer: "/source_url", detail: both }] });
+  }
+  const holdings = await checked(portfolio, link);
   if (file && kept.file !== file) {
     upload.hidden = false;
     stop.hidden = false;
@@ -198,7 +222,7 @@ async function run() {
     kept.file = file;
     form.elements.recording_id.value = kept.id;
   }
-  const id = await submitJob(kept.id, holdings);
+  const id = await submitJob(kept.id, link, holdings);
   location.assign(form.dataset.job.replace("JOB", encodeURIComponent(id)));
 }
 

@@ -18,7 +18,7 @@ import typer
 
 import omnai
 from omnai import display
-from omnai.asked import Asked, check
+from omnai.asked import Asked, AudioStream, VideoStream, check
 from omnai.exits import Exit, refusals
 from omnai.stores import Stores, opened
 from pipeline.engine.registry import ENGINES
@@ -63,6 +63,8 @@ def analyze(
     live_update_interval_seconds: Annotated[
         int, typer.Option(help="1 to 30; accepted for compatibility, without effect.")
     ] = Options.live_update_interval_seconds,
+    audio_stream: AudioStream = None,
+    video_stream: VideoStream = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Watch a recording and write brief.json, brief.md, brief.html and its frames to a folder."""
@@ -84,6 +86,8 @@ def analyze(
                     "frame_longest_edge_px": frame_longest_edge_px,
                     "max_slice_nums": max_slice_nums,
                     "live_update_interval_seconds": live_update_interval_seconds,
+                    "audio_stream": audio_stream,
+                    "video_stream": video_stream,
                 },
                 engines=ENGINES,
             ),
@@ -103,6 +107,8 @@ def _analyze(asked: Asked, settings: Settings, *, as_json: bool) -> Exit:
         limits=settings.media,
         longest_edge_px=options.frame_longest_edge_px,
         start_s=options.start_s,
+        audio_stream=options.audio_stream,
+        video_stream=options.video_stream,
     ) as media:
         # A recording that cannot be opened, or has no such second, leaves no trace in the database.
         events = iter(media)

@@ -67,6 +67,42 @@ def engine(
     raise typer.Exit(_exit(written.outcome))
 
 
+@app.command("decode")
+def decode(
+    file: Annotated[Path, typer.Argument(help="The recording.", show_default=False)],
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Runs of each kind, in turn.")] = 3,
+    cores: Annotated[
+        int | None,
+        typer.Option(min=1, help="Keep everything to so many cores.", show_default="all"),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Time the recording from file to units, and on through the loop with the rehearsal engine,
+    beside FFmpeg doing the same on the same cores: one picture a second and 16 kHz mono.
+
+    The loop stores in a database of its own, which is gone afterwards.
+    """
+    from omnai.trial.compared import show_comparison
+    from omnai.trial.decoding import compare
+    from omnai.trial.ffmpeg import find_ffmpeg
+    from omnai.trial.loop import throw_away_loop
+
+    with refusals(as_json=json_):
+        settings = Settings.from_environment()
+        compared = compare(
+            file,
+            settings,
+            rounds=rounds,
+            cores=cores,
+            ffmpeg=find_ffmpeg(),
+            pipeline=lambda: throw_away_loop(file, settings),
+        )
+    if json_:
+        display.write_json(to_plain(compared))
+    else:
+        show_comparison(compared, file.name)
+
+
 def _units(file: Path | None, settings: Settings, count: int, opened: ExitStack) -> Iterator[Unit]:
     from omnai.trial.feed import first_units, made_up, peeked
 

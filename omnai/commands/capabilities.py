@@ -19,6 +19,14 @@ from pipeline.errors import OmnaiError
 from pipeline.plain import to_plain
 from pipeline.settings import Settings
 
+KEPT_FROM = {
+    "network": "use the network",
+    "processes": "start and reach other processes",
+    "writing": "open files to write",
+    "reading": "read other files than the recording",
+}
+"""What the kernel is asked to keep the media process from."""
+
 PACKAGES = ("av", "numpy", "Pillow", "SQLAlchemy", "alembic", "psycopg", "typer", "rich", "Jinja2")
 
 
@@ -46,9 +54,11 @@ def _found(settings: Settings) -> dict[str, Any]:
         "engines": {name: _engine(name, settings) for name in ENGINES},
         "parts": {
             "media": media["part"],
+            "media_confinement": _confinement(media["confinement"]),
             **_services(settings),
             "data_dir": _data_dir(settings.data_dir),
         },
+        "confinement": media["confinement"],
         "decoders": media["decoders"],
         "demuxers": media["demuxers"],
         "limits": {"media": to_plain(settings.media), "frame_ring": settings.frame_ring},
@@ -98,9 +108,19 @@ def _media() -> dict[str, Any]:
     try:
         answer = ask_capabilities()
     except OmnaiError as error:
-        nothing: dict[str, Any] = {"versions": {}, "decoders": {}, "demuxers": {}}
+        nothing: dict[str, Any] = {
+            **{"versions": {}, "decoders": {}, "demuxers": {}},
+            "confinement": dict.fromkeys(KEPT_FROM),
+        }
         return {"part": _part(error.message), **nothing}
     return {"part": _part(None), **answer}
+
+
+def _confinement(held: dict[str, str | None]) -> dict[str, Any]:
+    """Whether the media process was refused everything that decoding does not need."""
+    free = [what for name, what in KEPT_FROM.items() if held[name] is None]
+    problem = f"here the media process may {', '.join(free)}" if free else None
+    return _part(problem, found=len(free) < len(KEPT_FROM))
 
 
 def _services(settings: Settings) -> dict[str, Any]:
@@ -147,6 +167,8 @@ def _show(found: dict[str, Any]) -> None:
             name, _yes(part["found"]), _yes(part["usable"]), display.seen(part["problem"] or "–")
         )
     console.print(table)
+    means = ", ".join(f"{name} by {how or 'nothing'}" for name, how in found["confinement"].items())
+    display.say(f"the media process is held: {means}")
     missing = [name for name, codec in found["decoders"].items() if not codec["usable"]]
     display.say(f"{len(found['decoders']) - len(missing)} of the decoders looked for are usable")
     if missing:

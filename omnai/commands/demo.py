@@ -21,7 +21,7 @@ from omnai.client import ENDED, Client
 from omnai.commands import jobs
 from omnai.exits import Exit, refusals
 from omnai.interrupts import Interrupted, Interrupts
-from omnai.processes import Child, api_command, environment, worker_command
+from omnai.processes import Child, api_command, environment, ingest_command, worker_command
 from omnai.stores import ready
 from pipeline.errors import OmnaiError
 from pipeline.ledger import jobs as ledger
@@ -97,15 +97,22 @@ def _run(settings: Settings, interrupts: Interrupts, out: Path, *, keep: bool) -
 
 
 def _start(settings: Settings, started: ExitStack) -> tuple[Child, ...]:
-    """Both at once; at the end both are told to go before either is waited for."""
+    """All at once; at the end all are told to go before any is waited for. Links are fetched only
+    where the settings allow it."""
     variables, logs = environment(settings), settings.data_dir / LOGS
     api_log = logs / f"api-{settings.bind.rpartition(':')[2]}.log"
     api = Child("API", api_command(settings, graceful_s=GRACEFUL_S), variables, log=api_log)
     started.enter_context(api)
     worker_log = logs / f"worker-{settings.slot}.log"
     worker = started.enter_context(Child("worker", worker_command(), variables, log=worker_log))
-    started.callback(api.ask_to_end)
-    return api, worker
+    processes = [api, worker]
+    if settings.fetch_urls:
+        log = logs / "ingest.log"
+        processes.append(Child("ingest", ingest_command(), variables, log=log))
+        started.enter_context(processes[-1])
+    for process in processes:
+        started.callback(process.ask_to_end)
+    return tuple(processes)
 
 
 def _submit(client: Client) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from omnai import display
+from omnai.asked import AudioStream, VideoStream
 from omnai.client import Client
 from omnai.exits import Exit, refusals
 from pipeline.errors import InputRefused, Problem
@@ -32,6 +33,8 @@ def submit(
     event_date: Annotated[str | None, typer.Option(help="Its day, YYYY-MM-DD.")] = None,
     engine: Annotated[str | None, typer.Option(help="The API's own choice otherwise.")] = None,
     start_s: Annotated[int, typer.Option(help="First source second.")] = 0,
+    audio_stream: AudioStream = None,
+    video_stream: VideoStream = None,
     wait: Annotated[bool, typer.Option("--wait", help="Watch it until it ends.")] = False,
     json_: AsJson = False,
 ) -> None:
@@ -46,7 +49,11 @@ def submit(
                 "title": title,
                 "event_date": event_date,
                 "engine": engine,
-                "options": {"start_s": start_s},
+                "options": {
+                    "start_s": start_s,
+                    "audio_stream": audio_stream,
+                    "video_stream": video_stream,
+                },
             },
         )
         if wait:
@@ -152,7 +159,7 @@ def connected() -> Client:
 
 def send(client: Client, file: Path, portfolio: Path, request: dict[str, Any]) -> dict[str, Any]:
     """Upload, then submit; the API checks both."""
-    holdings = _holdings(portfolio)
+    holdings = read_holdings(portfolio)
     try:
         size = file.stat().st_size
         with display.BytesProgress("sending", size) as progress:
@@ -183,7 +190,7 @@ def status_of(job: dict[str, Any]) -> Exit:
     return Exit.PARTIAL if job["progress"]["done_s"] > 0 else Exit.FAULT
 
 
-def _holdings(path: Path) -> list[dict[str, Any]]:
+def read_holdings(path: Path) -> list[dict[str, Any]]:
     """Read here, so that any encoding that a person's file has is understood."""
     from pipeline.portfolio import FILE_BYTES_MAX, read_portfolio
 

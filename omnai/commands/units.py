@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnai import display
+from omnai.asked import AudioStream, VideoStream
 from omnai.exits import Exit, refusals
 from pipeline.clock import clock_text
 from pipeline.errors import MediaStopped
@@ -28,6 +29,8 @@ def units(
     frame_longest_edge_px: Annotated[
         int, typer.Option(min=112, max=1920, help="Frames are scaled down to this edge.")
     ] = Options.frame_longest_edge_px,
+    audio_stream: AudioStream = None,
+    video_stream: VideoStream = None,
     json_: Annotated[
         bool, typer.Option("--json", help="One JSON line a unit, then one with the totals.")
     ] = False,
@@ -39,7 +42,12 @@ def units(
         limits = Settings.from_environment().media
         plan = _Plan()
         with MediaChild(
-            file, limits=limits, longest_edge_px=frame_longest_edge_px, start_s=start_s
+            file,
+            limits=limits,
+            longest_edge_px=frame_longest_edge_px,
+            start_s=start_s,
+            audio_stream=audio_stream,
+            video_stream=video_stream,
         ) as media:
             stopped = _walk(media, plan, as_json=json_)
     if stopped is not None:

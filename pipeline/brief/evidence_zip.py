@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import PurePath
 from typing import BinaryIO
 
 from pipeline.brief import wording
@@ -27,8 +28,6 @@ FORM = "omnai.evidence/1"
 RECORDING_BYTES_MAX = 256 * 1024 * 1024
 """A longer recording would make a file that no mail and few browsers take."""
 
-_COPY_BYTES = 1024 * 1024
-
 # What players know a recording by; a name's other endings are not kept.
 _SUFFIXES = frozenset(
     {
@@ -45,18 +44,27 @@ NOT_KEPT = "not_kept"
 TOO_LARGE = "too_large"
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeptRecording:
+    """A recording whose bytes are still stored."""
+
+    size_bytes: int
+    read: Callable[[], Iterator[bytes]]
+    """Opens it, then gives its bytes piece by piece; has `close`, where it is a file's."""
+
+
 def write_zip(
     brief: Brief,
     stream: BinaryIO,
     *,
     frames: tuple[str, ...],
     frame_bytes: Callable[[str], bytes],
-    recording: Path,
+    recording: KeptRecording | None,
 ) -> None:
     """Write the archive to a seekable stream; the recording is copied piece by piece.
 
-    `frames` are the digests of the frames that the brief shows, `recording` is where its bytes
-    lie, if they still do. Lets OSError through.
+    `frames` are the digests of the frames that the brief shows. Lets OSError through, and what
+    reading the recording raises.
     """
     with ExitStack() as opened:
         kept, state = _open(recording, opened)
@@ -68,8 +76,8 @@ def write_zip(
         for frame in frames:
             archive.add(frame_name(frame), frame_bytes(frame))
         if kept is not None and href is not None:
-            file, size_bytes = kept
-            archive.add_parts(href, _parts(file), size_bytes=size_bytes)
+            pieces, size_bytes = kept
+            archive.add_parts(href, pieces, size_bytes=size_bytes)
         archive.add("manifest.json", _manifest(brief, archive, state, href))
 
 
@@ -98,22 +106,17 @@ def _documents(
     yield "recording.srt", to_srt(brief)
 
 
-def _open(recording: Path, opened: ExitStack) -> tuple[tuple[BinaryIO, int] | None, str]:
-    """The open file and its size, and why there is none; an open one cannot vanish."""
-    try:
-        file = opened.enter_context(recording.open("rb"))
-    except FileNotFoundError:
+def _open(
+    recording: KeptRecording | None, opened: ExitStack
+) -> tuple[tuple[Iterator[bytes], int] | None, str]:
+    """The open recording and its size, and why there is none; an open one cannot vanish."""
+    if recording is None:
         return None, NOT_KEPT
-    size_bytes = file.seek(0, 2)
-    file.seek(0)
-    if size_bytes > RECORDING_BYTES_MAX:
+    if recording.size_bytes > RECORDING_BYTES_MAX:
         return None, TOO_LARGE
-    return (file, size_bytes), INCLUDED
-
-
-def _parts(file: BinaryIO) -> Iterator[bytes]:
-    while part := file.read(_COPY_BYTES):
-        yield part
+    pieces = recording.read()
+    opened.callback(getattr(pieces, "close", lambda: None))
+    return (pieces, recording.size_bytes), INCLUDED
 
 
 def _manifest(brief: Brief, archive: Archive, state: str, href: str | None) -> bytes:

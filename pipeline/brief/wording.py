@@ -63,8 +63,12 @@ END_REASONS = {
     EndReason.WORKER_LOST.value: "The worker was lost.",
     EndReason.WORKER_SHUTDOWN.value: "The worker was shut down.",
     EndReason.STORAGE_FULL.value: "Storage was full.",
+    EndReason.STORAGE_UNAVAILABLE.value: "The storage for recordings could not be reached.",
     EndReason.DATABASE_UNAVAILABLE.value: "The database could not be reached.",
     EndReason.CONTEXT_TOO_LONG.value: "Portfolio and objective were too long for the engine.",
+    EndReason.LINK_REFUSED.value: "The link was not accepted.",
+    EndReason.LINK_FAILED.value: "The recording could not be fetched from its link.",
+    EndReason.RECORDING_REFUSED.value: "What the link led to cannot be analysed.",
     EndReason.INTERNAL.value: "OmnAI itself failed.",
 }
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import ColumnElement, Select, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from pipeline.ledger import notes
@@ -106,12 +106,21 @@ def request_of(job: JobRow) -> Request:
     )
 
 
+def probe_of() -> ColumnElement[Any]:
+    """The probe that a job goes by: its own, where the caller chose streams, else the recording's.
+
+    Where jobs and recordings are joined.
+    """
+    return func.coalesce(JobRow.probe, RecordingRow.probe)
+
+
 def recording_of(job: JobRow, recording: RecordingRow, blob: BlobRow) -> RecordingRecord:
+    probe = recording.probe if job.probe is None else job.probe
     return RecordingRecord(
         filename=job.filename,
         sha256=blob.sha256,
         size_bytes=blob.size_bytes,
-        probe=None if recording.probe is None else from_document(Probe, recording.probe),
+        probe=None if probe is None else from_document(Probe, probe),
     )
 
 

@@ -12,9 +12,10 @@ from sqlalchemy.orm import Session
 
 from pipeline.errors import FenceLost
 from pipeline.ledger.database import Database
+from pipeline.ledger.documents import from_document
 from pipeline.ledger.errors import EpochUnknown
 from pipeline.ledger.schema import EpochRow, GapRow, JobRow, RecordingRow
-from pipeline.records import EndReason, Gap, MediaEnd, Phase, Probe, SessionEnd
+from pipeline.records import EndReason, Gap, MediaEnd, Options, Phase, Probe, SessionEnd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +65,20 @@ def lock(session: Session, key: EpochKey) -> EpochRow:
 
 
 def record_probe(database: Database, key: EpochKey, probe: Probe) -> None:
-    """Keep what is known of the job's recording. Raises FenceLost."""
+    """Keep what is known of the job's recording. Raises FenceLost.
+
+    Where the caller chose streams it is the job's own: others of the recording have another.
+    """
     with database.transaction() as session:
         hold(session, key)
-        recording_id = select(JobRow.recording_id).where(JobRow.id == key.job_id).scalar_subquery()
+        job = session.execute(
+            select(JobRow.recording_id, JobRow.options).where(JobRow.id == key.job_id)
+        ).one()
+        if from_document(Options, job.options).is_stream_chosen:
+            session.execute(update(JobRow).where(JobRow.id == key.job_id).values(probe=probe))
+            return
         session.execute(
-            update(RecordingRow).where(RecordingRow.id == recording_id).values(probe=probe)
+            update(RecordingRow).where(RecordingRow.id == job.recording_id).values(probe=probe)
         )
 
 

@@ -83,16 +83,40 @@ class RecordingNotStored(OmnaiError):
     code = "recording_not_stored"
 
 
+class FetchLost(OmnaiError):
+    """The job no longer waits for this fetch: it was canceled, or another process took over."""
+
+    code = "fetch_lost"
+
+
 class UploadUnknown(OmnaiError):
     """There is no such upload, or it was abandoned."""
 
     code = "upload_unknown"
 
 
+class UploadGone(OmnaiError):
+    """This upload was ended, refused or given up; begin another one."""
+
+    code = "upload_gone"
+
+
 class BlobMissing(OmnaiError):
     """There are no stored bytes of this name."""
 
     code = "blob_missing"
+
+
+class BlobDamaged(OmnaiError):
+    """Stored bytes are not those their name promises; uploading the file again mends them."""
+
+    code = "blob_damaged"
+
+
+class BlobsUnavailable(OmnaiError):
+    """The storage for recordings and frames did not answer as it should."""
+
+    code = "blobs_unavailable"
 
 
 class KeyUnknown(OmnaiError):

@@ -13,7 +13,7 @@ from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import EdgeRefused, JobUnknown, LedgerRefused, SlotBusy
 from pipeline.ledger.ids import is_id
-from pipeline.ledger.schema import BlobRow, EpochRow, HoldingRow, JobRow, RecordingRow
+from pipeline.ledger.schema import BlobRow, EpochRow, FetchRow, HoldingRow, JobRow, RecordingRow
 from pipeline.ledger.schema.jobs import STATE_TIMES
 from pipeline.ledger.words import holding_text
 from pipeline.records import (
@@ -136,7 +136,11 @@ def request_cancel(database: Database, job_id: str) -> JobState:
     check_id(job_id)
     with database.transaction() as session:
         state = _locked(session, job_id)[0]
-        if state in (JobState.WAITING_FOR_RECORDING, JobState.QUEUED):
+        if state is JobState.WAITING_FOR_RECORDING:
+            leave_waiting(session, job_id, JobState.CANCELED, end_reason=EndReason.CANCELED)
+            session.execute(_asked(job_id))
+            return JobState.CANCELED
+        if state is JobState.QUEUED:
             session.execute(_moved(job_id, JobState.CANCELED, EndReason.CANCELED, None))
             session.execute(_asked(job_id))
             return JobState.CANCELED
@@ -202,6 +206,40 @@ def refuse(session: Session, job_id: str, *, end_reason: EndReason, end_detail: 
         .values(next_start_s=None)
         .execution_options(synchronize_session=False)
     )
+
+
+def leave_waiting(
+    session: Session,
+    job_id: str,
+    target: JobState,
+    *,
+    recording_id: str | None = None,
+    end_reason: EndReason | None = None,
+    end_detail: str | None = None,
+    lease: str | None = None,
+) -> bool:
+    """Move a job that waits for its recording, and forget its link in the same transaction.
+
+    Returns whether it still waited; whoever fetches names its lease, and is refused the same way
+    once another holds it. Raises JobUnknown.
+    """
+    check_edge(JobState.WAITING_FOR_RECORDING, target)
+    # The job's lock comes first, here and wherever both rows are written.
+    if _locked(session, job_id)[0] is not JobState.WAITING_FOR_RECORDING:
+        return False
+    forgotten = update(FetchRow).where(FetchRow.job_id == job_id)
+    if lease is not None:
+        forgotten = forgotten.where(FetchRow.lease == lease)
+    found = session.execute(
+        forgotten.values(url=None, ended_at=func.now(), lease=None, leased_until=None)
+        .returning(FetchRow.job_id)
+        .execution_options(synchronize_session=False)
+    ).one_or_none()
+    if lease is not None and found is None:
+        return False
+    moved = _moved(job_id, target, end_reason, end_detail)
+    session.execute(moved.values(recording_id=recording_id))
+    return True
 
 
 def state_of(database: Database, job_id: str) -> JobState:

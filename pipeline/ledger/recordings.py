@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -15,6 +15,7 @@ from pipeline.ledger.documents import from_document
 from pipeline.ledger.errors import RecordingUnknown, UploadUnknown
 from pipeline.ledger.ids import is_id
 from pipeline.ledger.schema import BlobRow, RecordingRow, UploadRow
+from pipeline.ledger.uploads import LIFETIME
 from pipeline.records import Probe
 
 
@@ -34,11 +35,19 @@ class Recording:
     """Whether OmnAI holds a copy; not of what a local `analyze` read where it lay."""
 
 
-def begin_upload(database: Database, *, owner: str, filename: str) -> str:
-    """Write the intent and return the upload's id; the first byte is written after this."""
+def begin_upload(
+    database: Database, *, owner: str, filename: str, lifetime: timedelta = LIFETIME
+) -> str:
+    """Write the intent and return the upload's id; the first byte is written after this.
+
+    It is given up, and its temporary file removed, after `lifetime` unless `uploads.renew` is
+    called before.
+    """
     with database.transaction() as session:
         return session.execute(
-            insert(UploadRow).values(owner=owner, filename=filename).returning(UploadRow.id)
+            insert(UploadRow)
+            .values(owner=owner, filename=filename, expires_at=func.now() + lifetime)
+            .returning(UploadRow.id)
         ).scalar_one()
 
 

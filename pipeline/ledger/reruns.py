@@ -166,9 +166,8 @@ def _source_end_ms(session: Session, job: JobRow) -> int | None:
     )
     if measured is not None:
         return from_document(MediaEnd, measured).source_end_ms
-    if recording.probe is None:
-        return None
-    return from_document(Probe, recording.probe).packet_end_ms
+    probe = recording.probe if job.probe is None else job.probe
+    return None if probe is None else from_document(Probe, probe).packet_end_ms
 
 
 def _start_s(session: Session, job: JobRow, start: RerunStart | int) -> int:

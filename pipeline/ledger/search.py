@@ -141,7 +141,7 @@ def _selected() -> Select[_Found]:
         .scalar_subquery()
     )
     return (
-        select(FindingRow, JobRow, RecordingRow.probe, notes.decision().scalar_subquery(), counted)
+        select(FindingRow, JobRow, dossiers.probe_of(), notes.decision().scalar_subquery(), counted)
         .join(JobRow, JobRow.id == FindingRow.job_id)
         .join(
             _Completing,

@@ -22,6 +22,7 @@ from pipeline.ledger.jobs import check_id
 from pipeline.ledger.schema import (
     BriefRow,
     EpochRow,
+    FetchRow,
     FrameRow,
     HoldingRow,
     JobRow,
@@ -46,12 +47,27 @@ from pipeline.records import (
 
 
 @dataclass(frozen=True, kw_only=True)
+class FetchView:
+    """How far a recording is that is fetched from a link; nothing of the link but its host."""
+
+    host: str
+    attempts: int
+    """Since it last got on."""
+    received_bytes: int
+    total_bytes: int | None
+    """None where the server has not said, or nothing was asked yet."""
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobView:
     """A job as it stands, with its newest epoch."""
 
     id: str
     owner: str
     recording_id: str | None
+    fetch: FetchView | None
+    """None where the recording was not named by a link."""
     filename: str
     title: str | None
     objective: str
@@ -216,7 +232,9 @@ _Newest = aliased(
     .lateral("newest"),
 )
 
-_Found = tuple[JobRow, EpochRow | None, Json, int | None, Json, int | None, int | None]
+_Found = tuple[
+    JobRow, EpochRow | None, FetchRow | None, Json, int | None, Json, int | None, int | None
+]
 
 
 def _selected() -> Select[_Found]:
@@ -250,9 +268,12 @@ def _selected() -> Select[_Found]:
         .scalar_subquery()
     )
     return (
-        select(JobRow, _Newest, RecordingRow.probe, reached_ms, measured, revision, holdings)
+        select(
+            JobRow, _Newest, FetchRow, dossiers.probe_of(), reached_ms, measured, revision, holdings
+        )
         .outerjoin(RecordingRow, JobRow.recording_id == RecordingRow.id)
         .outerjoin(_Newest, true())
+        .outerjoin(FetchRow, FetchRow.job_id == JobRow.id)
     )
 
 
@@ -263,6 +284,7 @@ def _read(session: Session, wanted: Select[_Found]) -> tuple[JobView, ...]:
 def _view(
     job: JobRow,
     epoch: EpochRow | None,
+    fetch: FetchRow | None,
     probe: Json,
     reached_ms: int | None,
     measured: Json,
@@ -273,6 +295,7 @@ def _view(
         "id": job.id,
         "owner": job.owner,
         "recording_id": job.recording_id,
+        "fetch": None if fetch is None else _fetch(fetch),
         "filename": job.filename,
         "title": job.title,
         "objective": job.objective,
@@ -293,6 +316,10 @@ def _view(
     document = json.dumps(_shown_plain(shown), sort_keys=True)
     version = hashlib.sha256(document.encode()).hexdigest()[:32]
     return JobView(**shown, version=version)  # type: ignore[arg-type]
+
+
+def _fetch(row: FetchRow) -> FetchView:
+    return FetchView(**{part.name: getattr(row, part.name) for part in fields(FetchView)})
 
 
 _OF_EPOCH = (

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import sys
 import time
 import traceback
+from collections.abc import Callable
 
 from pipeline.errors import RecordingRefused
-from pipeline.media.confine import apply_limits, leave_with_parent, take_output
+from pipeline.media.confine import apply_limits, confine, leave_with_parent, take_output
 from pipeline.plain import from_plain
 from pipeline.wire import Failure, MediaRequest, Message, Pulse, Refusal, encode
 
@@ -37,11 +40,13 @@ class _Pipe:
 def main(argument: str) -> None:
     """Serve one request; ends quietly when the other side has gone."""
     pipe = _Pipe(take_output())
-    leave_with_parent()
     try:
         request = from_plain(MediaRequest, json.loads(argument))
         apply_limits(request.limits)
-        _serve(request, pipe)
+        serve = _load()
+        confine(request.path)
+        leave_with_parent()  # a thread, which inherits what its maker may no longer do
+        serve(request, pipe)
     except RecordingRefused as refused:
         pipe.send(Refusal(code=refused.code, message=refused.message))
     except MemoryError:
@@ -54,29 +59,51 @@ def main(argument: str) -> None:
         pipe.send(Failure(traceback=traceback.format_exc(limit=20)))
 
 
-def _serve(request: MediaRequest, pipe: _Pipe) -> None:
-    # Only now, under the limits, is the library loaded that reads hostile bytes.
+def _load() -> Callable[[MediaRequest, _Pipe], None]:
+    """Only now, under the limits, is the library loaded that reads hostile bytes.
+
+    Whole: no memory becomes code any more once the process is confined.
+    """
     try:
+        import av
+        from PIL import Image
+
         from pipeline.media.source import open_source
         from pipeline.media.units import UnitMerger
+
+        # What they would load with the first stream or picture that asks for it.
+        Image.preinit()
+        for module in pkgutil.walk_packages(av.__path__, "av."):
+            if module.name not in ("av.__main__", "av.datasets"):
+                importlib.import_module(module.name)
     except ImportError as error:
         if _is_out_of_memory(error):
             raise MemoryError from error
         raise
 
-    source = open_source(
-        request.path, start_s=request.start_s, limits=request.limits, pulse=pipe.pulse
-    )
-    pipe.send(source.probe)
-    if request.is_probe_only:
-        return
-    merger = UnitMerger(source, start_s=request.start_s, longest_edge_px=request.longest_edge_px)
-    # PyAV ties a frame and its side data in a cycle. Python waits for many objects, however large,
-    # before it looks for those: with big pictures that is the whole address space.
-    gc.freeze()
-    for event in merger.events():
-        pipe.send(event)
-        gc.collect()
+    def serve(request: MediaRequest, pipe: _Pipe) -> None:
+        source = open_source(
+            request.path,
+            start_s=request.start_s,
+            limits=request.limits,
+            pulse=pipe.pulse,
+            audio_index=request.audio_stream,
+            video_index=request.video_stream,
+        )
+        pipe.send(source.probe)
+        if request.is_probe_only:
+            return
+        merger = UnitMerger(
+            source, start_s=request.start_s, longest_edge_px=request.longest_edge_px
+        )
+        # PyAV ties a frame and its side data in a cycle. Python waits for many objects, however
+        # large, before it looks for those: with big pictures that is the whole address space.
+        gc.freeze()
+        for event in merger.events():
+            pipe.send(event)
+            gc.collect()
+
+    return serve
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:

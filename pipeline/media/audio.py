@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from statistics import median
 
 import numpy as np
 
-from pipeline.clock import SAMPLE_RATE_HZ, SAMPLES_PER_UNIT, milliseconds, sample_index
-from pipeline.media.mixdown import FLOAT
+from pipeline.clock import SAMPLE_RATE_HZ, milliseconds, sample_index
+from pipeline.media.drift import FINE_TOLERANCE_S, TOLERANCE_S, Drift
+from pipeline.media.hearing import Hearing
+from pipeline.media.levels import levels
+from pipeline.media.mixdown import FLOAT, Mixdown
+from pipeline.media.polarity import Polarity
 from pipeline.media.remarks import RemarkBook
 from pipeline.media.resample import Resampler
-
-TOLERANCE_S = Fraction(1, 100)
-"""A hole above 10 ms is filled: the shortest lost packet worth noticing (AAC 21 ms, MP3 26 ms) is
-longer, and time stamps rounded to 1 ms jitter by less."""
+from pipeline.media.seconds import AudioSecond, Seconds
+from pipeline.media.sound import ROUNDING_S, Sound
 
 BACK_JUMP_S = Fraction(1, 2)
 """A step back of this much that the packet scan did not see is continued, never overwritten."""
@@ -25,185 +25,262 @@ BACK_JUMP_S = Fraction(1, 2)
 PAUSE_S = Fraction(2)
 """A longer hole ends the resampler's stretch, so that hours of silence cost nothing."""
 
+HEARD_ACROSS_S = Fraction(1, 10)
+"""What is heard on both sides of a shorter hole is heard throughout."""
 
-@dataclass(frozen=True, kw_only=True)
-class Sound:
-    """Decoded mono samples of one frame."""
+LOOKAHEAD_S = 0.5
+"""Sound that is waited for, to see whether a hole is one."""
 
-    start: Fraction | None
-    """Source time in seconds; None where the file gives none."""
-    samples: FLOAT
-    rate_hz: int
+UNSURE_S = Fraction(1)
+"""How long times are not trusted after a step that was taken back."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class AudioSecond:
-    """One source second that has at least one real sample."""
-
-    second: int
-    samples: FLOAT
-    """16,000 samples at 16 kHz, zero where the source has none."""
-    real_samples: int
-    real_start: int
-    """First real sample's index on the 16 kHz source clock."""
-    real_end: int
-    """One past the last real sample's index."""
+MISSING = "the file has no sound here; silence is in its place"
+OVERLAPS = "two parts of the sound overlap by their times; one fades into the other"
 
 
 class AudioPlacer:
     """Places sounds on the source clock.
 
-    A hole is filled with counted zeros, drift is corrected by the median error of the last second,
-    and every real sample is kept in order.
+    A hole is filled with counted zeros, an error that lasts a second is corrected, and every real
+    sample is kept in order. Where the clock or the rate is set anew, the new part
+    lies where its own time says; if that is before the old one's end, one fades into the other.
     """
 
-    def __init__(self, remarks: RemarkBook) -> None:
+    def __init__(self, remarks: RemarkBook, mixdown: Mixdown, *, is_alone: bool = False) -> None:
+        """`is_alone` where there are no pictures that the sound must keep time with."""
         self._remarks = remarks
-        self._seconds = _Seconds()
+        self._is_alone = is_alone
+        self._mixdown = mixdown
+        self._hearing = Hearing(remarks)
+        self._polarity = Polarity(remarks)
+        self._weights: FLOAT | None = None
+        self._seconds = Seconds()
         self._resampler: Resampler | None = None
         self._anchor = Fraction(0)
-        """Source time of the resampler's first sample."""
+        """Source time of the stretch's first sample."""
         self._anchor_index = 0
+        self._taken = 0
+        """Samples of the stretch that were taken in; the resampler gets them a little later."""
         self._frame_end: Fraction | None = None
-        """Where the last frame's own time says it ends."""
+        """Where the last sound's own time says it ends."""
         self._shift = Fraction(0)
-        self._errors: deque[tuple[int, int]] = deque()
-        """Error and length of each frame of about the last second, in µs."""
-        self._errors_us = 0
-        self._waiting: Sound | None = None
-        """The last frame taken in: whether a hole lies before it, the next one tells."""
+        self._drift = Drift()
+        self._waiting: deque[Sound] = deque()
+        """The last sounds taken in: whether a hole lies before one, the next ones tell."""
+        self._waiting_s = 0.0
+        self._unsure_until = Fraction(0)
+        """Up to here a step at the end of the sound, which nothing can take back, is none."""
 
     def place(self, sound: Sound) -> Iterator[AudioSecond]:
-        """Take in one frame; yields the seconds that are now complete."""
-        if sound.samples.size == 0:
+        """Take in one sound; yields the seconds that are now complete."""
+        if sound.samples.shape[1] == 0:
             return
-        placed, self._waiting = self._waiting, sound
-        if placed is not None:
-            yield from self._place(placed, sound)
-
-    def _place(self, sound: Sound, following: Sound | None) -> Iterator[AudioSecond]:
-        cursor = self._cursor()
-        start = cursor if sound.start is None else max(sound.start, Fraction(0)) + self._shift
-        duration = Fraction(sound.samples.size, sound.rate_hz)
-        if self._resampler is None or cursor is None:
-            yield from self._begin(start or Fraction(0), sound.rate_hz)
-        else:
-            assert start is not None
-            yield from self._follow(start, cursor, duration, sound, following)
-            return
-        yield from self._feed_real(sound.samples)
-        self._frame_end = (start or Fraction(0)) + duration
+        self._waiting.append(sound)
+        self._waiting_s += sound.duration_s
+        while self._waiting_s - self._waiting[0].duration_s >= LOOKAHEAD_S:
+            yield from self._place_next()
 
     def finish(self) -> Iterator[AudioSecond]:
         """The rest of the sound."""
-        if self._waiting is not None:
-            yield from self._place(self._waiting, None)
+        while self._waiting:
+            yield from self._place_next()
         yield from self._end_stretch()
+        self._hearing.pause()
         yield from self._seconds.finish()
 
-    def _follow(
-        self,
-        start: Fraction,
-        cursor: Fraction,
-        duration: Fraction,
-        sound: Sound,
-        following: Sound | None,
-    ) -> Iterator[AudioSecond]:
-        error = start - cursor
-        step = start - (self._frame_end if self._frame_end is not None else cursor)
-        samples = sound.samples
-        if error < -BACK_JUMP_S:
+    def _place_next(self) -> Iterator[AudioSecond]:
+        sound = self._waiting.popleft()
+        self._waiting_s -= sound.duration_s
+        yield from self._place(sound)
+
+    def _place(self, sound: Sound) -> Iterator[AudioSecond]:
+        if self._resampler is None:
+            start = max(sound.start or Fraction(0), Fraction(0))
+            if start > TOLERANCE_S:
+                self._note("audio_missing", MISSING, Fraction(0), end=start)
+            self._begin(start, sound.rate_hz)
+            self._frame_end = start + _duration(sound)
+            yield from self._take(sound.samples, sound.weights)
+            return
+        cursor = self._cursor()
+        if sound.start is None:
+            yield from self._follow_on(sound, cursor)
+            return
+        start = max(sound.start, Fraction(0)) + self._shift
+        if start - cursor < -BACK_JUMP_S:
             self._note("clock_reset", "the sound's clock jumped back; it was continued", cursor)
-            self._shift -= error
-            start, error = cursor, Fraction(0)
-        elif (
-            error > TOLERANCE_S
-            and step > TOLERANCE_S
-            and not self._is_taken_back(cursor + duration, following)
-        ):
-            yield from self._fill(error, sound.rate_hz)
-            self._forget_errors()
-            error = Fraction(0)
-        trim = 0
-        correction = self._drift(error, duration)
+            self._shift += cursor - start
+            start = cursor
+        elif self._is_alone and sound.is_new_part and start < cursor:
+            # How long the part before lasts is known here, and was only guessed from its packets.
+            self._shift += cursor - start
+            start = cursor
+        elif self._is_set_anew(start, cursor, sound):
+            yield from self._set_anew(start, cursor)
+        elif self._is_hole(start, cursor, sound):
+            if not sound.lost_samples:
+                self._note("audio_missing", MISSING, cursor, end=start)
+            yield from self._fill(start + sound.settled - cursor)
+            self._drift.forget()
+        yield from self._follow(start, sound)
+
+    def _follow_on(self, sound: Sound, cursor: Fraction) -> Iterator[AudioSecond]:
+        """Place a sound without a time after what came before, and after what was lost."""
+        yield from self._change_rate(sound.rate_hz)
+        yield from self._fill(Fraction(sound.lost_samples, sound.rate_hz))
+        yield from self._take(sound.samples, sound.weights)
+        self._frame_end = self._cursor()
+
+    def _follow(self, start: Fraction, sound: Sound) -> Iterator[AudioSecond]:
+        """Place a sound at the cursor, or beside it by a drift that has become too large."""
+        yield from self._change_rate(sound.rate_hz)
+        cursor = self._cursor()
+        correction = self._drift.see(start + sound.settled - cursor, _duration(sound))
         if correction > 0:
             self._note("drift_filled", "the sound ran behind its clock; silence was put in", cursor)
-            yield from self._fill(correction, sound.rate_hz)
+            yield from self._fill(correction)
         elif correction < 0:
-            trim = min(int(-correction * sound.rate_hz), samples.size - 1)
-            self._note(
-                "drift_trimmed", "the sound ran ahead of its clock; samples left out", cursor, trim
-            )
-        assert self._resampler is not None
-        if self._resampler.rate_hz != sound.rate_hz:
-            at = self._cursor()
-            assert at is not None
-            yield from self._end_stretch()
-            yield from self._begin(at, sound.rate_hz)
-            self._note("rate_changed", "the sound's sample rate changes", at)
-        yield from self._feed_real(samples[trim:])
-        self._frame_end = start + duration
+            yield from self._set_anew(cursor + correction, cursor)
+        yield from self._take(sound.samples, sound.weights)
+        self._frame_end = start + _duration(sound)
 
-    def _is_taken_back(self, end: Fraction, following: Sound | None) -> bool:
-        """Whether the next frame's time follows on as if there were no hole before this one.
+    def _is_set_anew(self, start: Fraction, cursor: Fraction, sound: Sound) -> bool:
+        """Whether what the file says of this sound's time is to be taken as it is."""
+        assert self._resampler is not None
+        if sound.is_new_part or sound.weights is not self._weights:
+            return True
+        if sound.rate_hz != self._resampler.rate_hz:
+            return True
+        return self._is_step(cursor - start, -self._step(start), sound, cursor)
+
+    def _set_anew(self, start: Fraction, cursor: Fraction) -> Iterator[AudioSecond]:
+        """Go on where the sound's own time says."""
+        error = start - cursor
+        if abs(error) <= ROUNDING_S:
+            return
+        self._drift.forget()
+        if error > 0:
+            self._note("audio_missing", MISSING, cursor, end=start)
+            yield from self._fill(error)
+            return
+        self._note("audio_overlaps", OVERLAPS, start, end=cursor)
+        yield from self._end_stretch()
+        assert self._resampler is not None
+        self._begin(start, self._resampler.rate_hz)
+        self._seconds.fade_from(self._anchor_index)
+
+    def _change_rate(self, rate_hz: int) -> Iterator[AudioSecond]:
+        assert self._resampler is not None
+        if self._resampler.rate_hz == rate_hz:
+            return
+        cursor = self._cursor()
+        yield from self._end_stretch()
+        self._begin(cursor, rate_hz)
+        self._note("rate_changed", "the sound's sample rate changes", cursor)
+
+    def _is_hole(self, start: Fraction, cursor: Fraction, sound: Sound) -> bool:
+        """Whether sound is missing before this one, by its time and that of the next ones."""
+        error = start - cursor
+        if sound.lost_samples:
+            return error > ROUNDING_S
+        step = self._step(start)
+        if error > TOLERANCE_S and step > TOLERANCE_S:
+            return not self._is_taken_back(cursor + _duration(sound))
+        return self._is_step(error, step, sound, cursor)
+
+    def _is_step(self, error: Fraction, step: Fraction, sound: Sound, cursor: Fraction) -> bool:
+        """Whether the clock went on by `step` for good; `error` is where that leads."""
+        if error <= FINE_TOLERANCE_S or step <= FINE_TOLERANCE_S or not sound.is_steady:
+            return False
+        if error <= TOLERANCE_S and (abs(error - step) > ROUNDING_S or not self._waiting):
+            return False
+        return not self._is_taken_back(cursor + _duration(sound))
+
+    def _step(self, start: Fraction) -> Fraction:
+        """From where the last sound's own time said it ends to the next one's start."""
+        assert self._frame_end is not None
+        return start - self._frame_end
+
+    def _is_taken_back(self, end: Fraction) -> bool:
+        """Whether one of the next sounds' times follows on as if there were no hole before this.
 
         Vorbis in Ogg dates a block late where the block size changes, and the next one right again.
+        Where frames were once dated by a wrong rate each packet of them runs off and comes back.
         """
-        if following is None or following.start is None:
-            return False
-        return abs(max(following.start, Fraction(0)) + self._shift - end) <= TOLERANCE_S
+        if self._waiting_s < LOOKAHEAD_S and end < self._unsure_until:
+            return True
+        for following in self._waiting:
+            if following.is_new_part or following.lost_samples:
+                return False
+            if following.start is not None:
+                off = max(following.start, Fraction(0)) + self._shift - end
+                if abs(off) <= FINE_TOLERANCE_S:
+                    self._unsure_until = end + UNSURE_S
+                    return True
+            end += _duration(following)
+        return False
 
-    def _drift(self, error: Fraction, duration: Fraction) -> Fraction:
-        """Median error of the last second of sound once it leaves the tolerance, else 0."""
-        self._errors.append((int(error * 1_000_000), int(duration * 1_000_000)))
-        self._errors_us += self._errors[-1][1]
-        if self._errors_us < 1_000_000:
-            return Fraction(0)
-        middle = Fraction(int(median(value for value, _ in self._errors)), 1_000_000)
-        while self._errors_us >= 1_000_000:
-            self._errors_us -= self._errors.popleft()[1]
-        if abs(middle) <= TOLERANCE_S:
-            return Fraction(0)
-        self._forget_errors()
-        return middle
+    def _cursor(self) -> Fraction:
+        """Source time of the next sample to be taken in."""
+        assert self._resampler is not None
+        return self._anchor + Fraction(self._taken, self._resampler.rate_hz)
 
-    def _forget_errors(self) -> None:
-        self._errors.clear()
-        self._errors_us = 0
-
-    def _cursor(self) -> Fraction | None:
-        """Source time of the next sample to be fed; None before the first."""
-        if self._resampler is None:
-            return None
-        return self._anchor + Fraction(self._resampler.samples_in, self._resampler.rate_hz)
-
-    def _begin(self, start: Fraction, rate_hz: int) -> Iterator[AudioSecond]:
+    def _begin(self, start: Fraction, rate_hz: int) -> None:
         self._resampler = Resampler(rate_hz)
         self._anchor = start
-        self._anchor_index = max(sample_index(start), self._seconds.reached)
-        yield from ()
+        self._anchor_index = max(sample_index(start), self._seconds.floor)
+        self._taken = 0
 
     def _end_stretch(self) -> Iterator[AudioSecond]:
         if self._resampler is not None:
+            yield from self._drain()
             yield from self._write(self._resampler.finish())
 
-    def _fill(self, length: Fraction, rate_hz: int) -> Iterator[AudioSecond]:
+    def _fill(self, length: Fraction) -> Iterator[AudioSecond]:
         assert self._resampler is not None
+        if length >= HEARD_ACROSS_S:
+            self._hearing.pause()
         if length > PAUSE_S:
             cursor = self._cursor()
-            assert cursor is not None
             yield from self._end_stretch()
-            yield from self._begin(cursor + length, rate_hz)
+            self._begin(cursor + length, self._resampler.rate_hz)
             return
         zeros = int(length * self._resampler.rate_hz + Fraction(1, 2))
-        yield from self._write(self._resampler.push(np.zeros(zeros, np.float32)))
+        if zeros:
+            yield from self._drain()
+            self._taken += zeros
+            yield from self._write(self._resampler.push(np.zeros(zeros, np.float32)))
 
-    def _feed_real(self, samples: FLOAT) -> Iterator[AudioSecond]:
+    def _take(self, channels: FLOAT, weights: FLOAT) -> Iterator[AudioSecond]:
         assert self._resampler is not None
-        first = self._index(self._resampler.samples_in)
-        out = self._resampler.push(samples)
-        self._seconds.mark_real(first, self._index(self._resampler.samples_in))
-        yield from self._write(out)
+        if weights is not self._weights:
+            yield from self._drain()
+            self._hearing.pause()
+            self._weights = weights
+        at = self._cursor()
+        rate_hz = self._resampler.rate_hz
+        first = self._index(self._taken)
+        self._taken += channels.shape[1]
+        self._seconds.mark_real(first, self._index(self._taken))
+        self._hearing.hear(channels, at, rate_hz)
+        if channels.shape[0] != 2:
+            yield from self._feed(channels)
+            return
+        both = levels(channels, rate_hz)
+        self._hearing.hear_sides(both, at, rate_hz)
+        for decided in self._polarity.push(channels, both, at, rate_hz):
+            yield from self._feed(decided)
+
+    def _drain(self) -> Iterator[AudioSecond]:
+        """Have what waits for its polarity resampled before anything else is."""
+        for decided in self._polarity.finish():
+            yield from self._feed(decided)
+
+    def _feed(self, channels: FLOAT) -> Iterator[AudioSecond]:
+        assert self._resampler is not None
+        assert self._weights is not None
+        mono = self._mixdown.mono(channels, self._weights)
+        yield from self._write(self._resampler.push(mono))
 
     def _index(self, samples_in: int) -> int:
         """The 16 kHz index at or after a position in the stretch: no real sample is left out."""
@@ -215,58 +292,18 @@ class AudioPlacer:
         position = self._anchor_index + self._resampler.samples_out - out.size
         yield from self._seconds.write(position, out)
 
-    def _note(self, code: str, message: str, at: Fraction, count: int = 1) -> None:
-        self._remarks.note(code, message, start_ms=milliseconds(at), count=count)
+    def _note(
+        self,
+        code: str,
+        message: str,
+        at: Fraction,
+        count: int = 1,
+        *,
+        end: Fraction | None = None,
+    ) -> None:
+        end_ms = None if end is None else milliseconds(end)
+        self._remarks.note(code, message, start_ms=milliseconds(at), end_ms=end_ms, count=count)
 
 
-class _Seconds:
-    """Collects samples by their index and gives out each second once nothing can join it."""
-
-    def __init__(self) -> None:
-        self.reached = 0
-        """Index after the last sample written."""
-        self._second = 0
-        self._samples = np.zeros(SAMPLES_PER_UNIT, np.float32)
-        self._real: deque[list[int]] = deque()
-
-    def mark_real(self, first: int, end: int) -> None:
-        """Indexes from `first` to before `end` hold real samples; called in order."""
-        if self._real and self._real[-1][1] >= first:
-            self._real[-1][1] = max(end, self._real[-1][1])
-        else:
-            self._real.append([first, end])
-
-    def write(self, position: int, samples: FLOAT) -> Iterator[AudioSecond]:
-        """Put samples at their index; earlier than `reached` cannot happen within a stretch."""
-        taken = 0
-        while taken < samples.size:
-            second, offset = divmod(position + taken, SAMPLES_PER_UNIT)
-            if second != self._second:
-                yield from self._give()
-                self._second = second
-            part = samples[taken : taken + SAMPLES_PER_UNIT - offset]
-            self._samples[offset : offset + part.size] = part
-            taken += part.size
-        self.reached = max(self.reached, position + samples.size)
-
-    def finish(self) -> Iterator[AudioSecond]:
-        yield from self._give()
-
-    def _give(self) -> Iterator[AudioSecond]:
-        start, end = self._second * SAMPLES_PER_UNIT, (self._second + 1) * SAMPLES_PER_UNIT
-        overlaps = [
-            (max(first, start), min(last, end))
-            for first, last in self._real
-            if first < end and last > start
-        ]
-        while self._real and self._real[0][1] <= end:
-            self._real.popleft()
-        if overlaps:
-            yield AudioSecond(
-                second=self._second,
-                samples=self._samples,
-                real_samples=sum(last - first for first, last in overlaps),
-                real_start=overlaps[0][0],
-                real_end=overlaps[-1][1],
-            )
-        self._samples = np.zeros(SAMPLES_PER_UNIT, np.float32)
+def _duration(sound: Sound) -> Fraction:
+    return Fraction(sound.samples.shape[1], sound.rate_hz)

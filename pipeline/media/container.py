@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import av
 import av.logging
+from av.container import Flags
 
 from pipeline.errors import RecordingRefused
 
@@ -54,8 +55,16 @@ class Boxes:
     """Offset and length of the index."""
 
 
-def open_container(path: str, *, is_fragment_cut: bool = False) -> InputContainer:
-    """Open `path` for reading. Raises RecordingRefused with a reason a person can act on."""
+def open_container(
+    path: str,
+    *,
+    is_fragment_cut: bool = False,
+    has_stored_times_only: bool = False,
+) -> InputContainer:
+    """Open `path` for reading. Raises RecordingRefused with a reason a person can act on.
+
+    With `has_stored_times_only` a packet has a time where the file gives it one, and else none.
+    """
     options = {
         "format_whitelist": DEMUXERS,
         "protocol_whitelist": "file",
@@ -64,14 +73,29 @@ def open_container(path: str, *, is_fragment_cut: bool = False) -> InputContaine
     }
     if is_fragment_cut:
         options["seekable"] = "0"
+    if has_stored_times_only:
+        options["fflags"] = "+nofillin"
     try:
         # The prefix keeps `concat:`, `http:` and kin from being taken for a protocol.
-        return av.open("file:" + os.path.abspath(path), options=options, metadata_errors="replace")  # noqa: PTH100
+        container = av.open(
+            "file:" + os.path.abspath(path),  # noqa: PTH100
+            options=options,
+            metadata_errors="replace",
+        )
     except av.FFmpegError as error:
         if not is_fragment_cut and is_cut_fragmented(path):
             # Read forward only, FFmpeg does not insist on the fragment that breaks off at the end.
-            return open_container(path, is_fragment_cut=True)
+            return open_container(
+                path,
+                is_fragment_cut=True,
+                has_stored_times_only=has_stored_times_only,
+            )
         raise _refusal(path, error) from error
+    # Where a format has decode times only (AVI, ASF), a time made of them would look like one of
+    # presentation, late by the reordering that a codec may have, and packets would be kept for it.
+    made_up: Any = Flags.gen_pts
+    container.flags &= ~made_up.value
+    return container
 
 
 def check_file(path: str, *, file_bytes_max: int) -> int:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from pipeline.clock import milliseconds
-from pipeline.media.audio import Sound
-from pipeline.media.mixdown import Mixdown
-from pipeline.media.needed import NeededPictures
+from pipeline.media.appearance import Appearance
+from pipeline.media.needed import NeededPackets, NeededPictures
 from pipeline.media.packets import corrected_packets
+from pipeline.media.predicted import reader_of
 from pipeline.media.remarks import RemarkBook
 from pipeline.media.video import Picture
 
@@ -36,10 +36,6 @@ and HEVC before the pictures around it come out."""
 
 TIMES_LOOKED_AT = 48
 """Frames whose order of time stamps is checked before they are trusted."""
-
-EXACT_SKIPS = frozenset({"h264", "mpeg1video", "mpeg2video"})
-"""Codecs whose pictures say of themselves that no other picture is predicted from them. HEVC's
-"sub-layer non-reference" pictures may be the reference of a higher layer."""
 
 BACKWARD_SHARE_MAX = Fraction(1, 10)
 """With more steps back than this, `pts` holds decode order, as H.264 with B-frames in AVI does."""
@@ -69,11 +65,16 @@ class Track:
         """Container time of source time 0, set once the first frames are known."""
         self._unsure = 0
         """For how many of the next pictures something may have been lost before them."""
+        self.pixels_max: int | None = None
+        """Most pixels of a picture that the decoder was told to take."""
         self.is_out_of_memory = False
         """Whether a packet needed more memory than this process may have."""
         self._is_damaged = found.corrupt > 0
         self.may_skip = False
         """Whether pictures that nobody is fed may be left undecoded; set before the first frame."""
+        self._needed: NeededPackets | None = None
+        self._read: Packet[Stream] | None = None
+        """The last packet that was read; decoding may stand some seconds before it."""
 
     @property
     def video(self) -> VideoStream:
@@ -81,8 +82,48 @@ class Track:
         assert self._stream.type == "video"
         return self._stream
 
+    @property
+    def found(self) -> StreamScan:
+        """What the scan found of its packets."""
+        return self._found
+
+    @property
+    def context(self) -> Any:
+        """The decoder's state."""
+        return self._stream.codec_context
+
+    @property
+    def time_base(self) -> Fraction:
+        """Seconds of one tick of its time stamps."""
+        base: Any = self._stream.time_base
+        return Fraction(base.numerator, base.denominator)
+
+    @property
+    def declared_end(self) -> Fraction | None:
+        """Container time at which an edit list (ISO/IEC 14496-12, 8.6.6) ends the stream.
+
+        Opus has its own way to say so, and FFmpeg goes by that.
+        """
+        start, duration = self._stream.start_time, self._stream.duration
+        is_edited = self._container.format.name.startswith("mov") and self.context.name != "opus"
+        if not is_edited or start is None or duration is None:
+            return None
+        return (start + duration) * self.time_base
+
     def frames(self) -> Iterator[Any]:
         """Decoded frames, past every error. Can be called once."""
+        for packet, frames in self.decoded():
+            if packet is not None and packet.is_corrupt:
+                self.marked(at=self._time_of(packet))
+            if isinstance(frames, av.FFmpegError):
+                self.undecoded(frames, at=self._time_of(packet))
+            else:
+                yield from frames
+
+    def decoded(self) -> Iterator[tuple[Packet[Stream] | None, list[Any] | av.FFmpegError]]:
+        """Each packet with its frames, or why it has none; then, without a packet, what the decoder
+        held back. Can be called once.
+        """
         packets = corrected_packets(
             self._container,
             self._stream,
@@ -92,48 +133,45 @@ class Track:
             on_error=self._read_error,
         )
         base = None
-        for packet in self._chosen(packets):
+        for packet in self._chosen(self._noted(packets)):
             base = packet.time_base or base
-            if packet.is_corrupt:
-                self._lost("packets_damaged", "packets are marked as damaged or lost")
+            frames: list[Any] | av.FFmpegError
             try:
                 frames = self._stream.decode(packet)
             except av.FFmpegError as error:
-                self._undecoded(error)
-                continue
-            yield from frames
+                frames = error
+            yield packet, frames
         try:
             rest = self._stream.decode(None)
         except av.FFmpegError as error:
-            self._undecoded(error)
+            yield None, error
             return
         for frame in rest:
             if not frame.time_base:
                 frame.time_base = base
-            yield frame
+        yield None, rest
+
+    def _noted(self, packets: Iterator[Packet[Stream]]) -> Iterator[Packet[Stream]]:
+        for packet in packets:
+            self._read = packet
+            yield packet
+
+    def _time_of(self, packet: Packet[Stream] | None) -> Fraction | None:
+        """When what a packet holds is presented, as far as is known."""
+        if packet is None:
+            return None
+        return self.time(packet.dts if packet.pts is None else packet.pts, packet.time_base)
 
     def _chosen(self, packets: Iterator[Packet[Stream]]) -> Iterator[Packet[Stream]]:
-        """Leaves out, or has the decoder leave out, what no fed picture is made from.
-
-        Only while nothing is damaged: then the next picture that can be decoded stands in for one
-        that cannot, whichever it is.
-        """
-        if not self.may_skip:
+        """Leaves out what no fed picture is made from, until something is damaged."""
+        if not self.may_skip or self._is_damaged:
             yield from packets
             return
-        context: Any = self._stream.codec_context
-        is_exact = context.name in EXACT_SKIPS
-        is_skipping = False
         is_intra_only = self._found.is_intra_only
+        reader = reader_of(self._stream.codec_context, is_intra_only=is_intra_only)
         needed = NeededPictures(origin=self.origin, is_intra_only=is_intra_only)
-        for marked in needed.mark(packets):
-            may_go = not marked.is_needed and not self._is_damaged
-            if may_go and is_intra_only:
-                continue
-            if is_exact and may_go is not is_skipping:
-                context.skip_frame = "NONREF" if may_go else "DEFAULT"
-                is_skipping = may_go
-            yield marked.packet
+        self._needed = NeededPackets(reader)
+        yield from self._needed.choose(needed.mark(packets))
 
     def time(self, ticks: int | None, base: Any) -> Fraction | None:
         """Container seconds of a time stamp; None where there is none."""
@@ -154,36 +192,66 @@ class Track:
     def close(self) -> None:
         self._container.close()
 
-    def _undecoded(self, error: av.FFmpegError) -> None:
+    def marked(self, *, at: Fraction | None = None) -> None:
+        """Note that the file or its reader marks a packet as damaged."""
+        self.lose("packets_damaged", "packets are marked as damaged or lost", at=at)
+
+    def undecoded(
+        self,
+        error: av.FFmpegError,
+        *,
+        count: int = 1,
+        at: Fraction | None = None,
+        until: Fraction | None = None,
+    ) -> None:
+        """Note that packets could not be decoded, from and up to container times where known."""
+        code, message = "decode_errors", "packets could not be decoded"
         if isinstance(error, MemoryError):
             self.is_out_of_memory = True
-            self._lost("out_of_memory", "packets needed more memory to decode than is allowed")
-        else:
-            self._lost("decode_errors", "packets could not be decoded")
+            code, message = "out_of_memory", "packets needed more memory to decode than is allowed"
+        elif self._is_size_refused():
+            code, message = "frames_too_large", "pictures larger than accepted were left out"
+        self.lose(code, message, count=count, at=at, until=until)
+
+    def _is_size_refused(self) -> bool:
+        """By what the decoder has left of the size that it did not take: nothing, or all of it."""
+        if self._stream.type != "video" or self.pixels_max is None:
+            return False
+        context: Any = self._stream.codec_context
+        pixels = context.width * context.height
+        return bool(pixels == 0 or pixels > self.pixels_max)
 
     def _read_error(self, error: av.FFmpegError) -> None:
-        self._lost("read_errors", "the container could not be read on without a break")
+        self.lose(
+            "read_errors",
+            "the container could not be read on without a break",
+            at=self._time_of(self._read),
+        )
 
-    def _lost(self, code: str, message: str) -> None:
+    def lose(
+        self,
+        code: str,
+        message: str,
+        *,
+        count: int = 1,
+        at: Fraction | None = None,
+        until: Fraction | None = None,
+    ) -> None:
+        """Note that something is lost from a container time, else from where decoding stands, to
+        another one.
+        """
         self._unsure = PICTURES_UNSURE
         self._is_damaged = True
+        if self._needed is not None:
+            self._needed.keep_all()
         kind = self._stream.type
-        at = milliseconds(max(self._last - self.origin, Fraction(0)))
-        self._remarks.note(f"{kind}_{code}", f"{kind}: {message}", start_ms=at)
-
-
-def sounds(track: Track, mixdown: Mixdown) -> Iterator[Sound]:
-    """Mono samples of every decodable audio frame, with container times."""
-    for frame in track.frames():
-        time = track.time(frame.pts, frame.time_base)
-        if time is not None:
-            track.reached(time)
-        try:
-            samples = mixdown.mono(frame)
-        except av.FFmpegError:
-            track._lost("decode_errors", "frames could not be converted")
-            continue
-        yield Sound(start=time, samples=samples, rate_hz=frame.sample_rate)
+        start_ms, end_ms = (
+            None if time is None else milliseconds(max(time - self.origin, Fraction(0)))
+            for time in (self._last if at is None else at, until)
+        )
+        self._remarks.note(
+            f"{kind}_{code}", f"{kind}: {message}", start_ms=start_ms, end_ms=end_ms, count=count
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,21 +288,28 @@ def look_at_times(track: Track) -> PictureTimes:
 
 
 def pictures(
-    track: Track, times: PictureTimes, *, aspect: Fraction, edge_px: int, remarks: RemarkBook
+    track: Track,
+    times: PictureTimes,
+    *,
+    appearance: Appearance,
+    edge_px: int,
+    remarks: RemarkBook,
 ) -> Iterator[Picture]:
     """Every decodable picture with its source time; frames without one follow their predecessor."""
     previous: Fraction | None = None
     step = Fraction(1, 25)
     for frame in track.frames():
-        if frame.is_corrupt:
-            track._lost("frames_damaged", "damaged frames were left out")
-            continue
-        if max(frame.width, frame.height) > edge_px:
-            track._lost("frames_too_large", f"frames beyond {edge_px} pixels a side were left out")
-            continue
         ticks = frame.dts if times.is_by_decode_order or frame.pts is None else frame.pts
         time = track.time(ticks, frame.time_base)
+        if frame.is_corrupt:
+            track.lose("frames_damaged", "damaged frames were left out", at=time)
+            continue
+        if max(frame.width, frame.height) > edge_px:
+            what = f"frames beyond {edge_px} pixels a side were left out"
+            track.lose("frames_too_large", what, at=time)
+            continue
         if time is None:
+            step = track.time(frame.duration or None, frame.time_base) or step
             time = track.origin if previous is None else previous + step
             remarks.note(
                 "picture_times_estimated", "pictures without a time stamp were spaced evenly"
@@ -243,9 +318,10 @@ def pictures(
             step = time - previous
         previous = time
         track.reached(time)
+        appearance.complete(frame)
         yield Picture(
             time=max(time - track.origin, Fraction(0)),
             frame=frame,
-            aspect=aspect,
+            aspect=appearance.aspect,
             is_after_damage=track.take_damage(),
         )

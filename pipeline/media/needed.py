@@ -1,4 +1,4 @@
-"""Which packets of a stream of pictures hold one that is fed, known before they are decoded."""
+"""Which packets of a stream of pictures are decoded, so that every fed picture comes out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
+
+from pipeline.media.predicted import Reader, Said
 
 if TYPE_CHECKING:
     from av.packet import Packet
@@ -21,6 +23,11 @@ INTRA_LOOKAHEAD_PACKETS = 2
 SECONDS_KEPT = 256
 """Seconds whose earliest picture is remembered; time stamps stray by less."""
 
+HELD_PACKETS_MAX = 256
+HELD_BYTES_MAX = 16 * 1024 * 1024
+"""Of packets held until the next start shows that nobody needs them: a second at 240 pictures, or
+at 128 Mbit/s."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Marked:
@@ -30,58 +37,170 @@ class Marked:
     is_needed: bool
 
 
+@dataclass
+class _Seen:
+    """A packet in the window."""
+
+    packet: Packet[Stream]
+    pts: int | None
+    limit: int
+    """A second after `pts`."""
+    second: int
+
+
 class NeededPictures:
     """Marks the first picture of every second, and the last one before the pictures pause.
 
-    A packet without a time stamp is always needed: what it holds is not known yet.
+    A packet without a time stamp makes itself, those around it and all that follow needed: its time
+    is told from its neighbours.
     """
 
     def __init__(self, *, origin: Fraction, is_intra_only: bool) -> None:
         self._origin = origin
         self._lookahead = INTRA_LOOKAHEAD_PACKETS if is_intra_only else LOOKAHEAD_PACKETS
-        self._window: deque[Packet[Stream]] = deque()
+        self._window: deque[_Seen] = deque()
         self._first: dict[int, int] = {}
         """Earliest time stamp seen of a second."""
+        self._is_untimed = False
+        self._base: tuple[int, int] | None = None
+        self._per_s = 1
+        self._ticks = (1, 0, 1)
+        """Of the clock: factor, offset and divisor that make a second of a time stamp."""
 
     def mark(self, packets: Iterable[Packet[Stream]]) -> Iterator[Marked]:
         """The same packets in the same order; holds a few of them back."""
         for packet in packets:
-            self._window.append(packet)
-            self._see(packet)
+            self._window.append(self._see(packet))
             if len(self._window) > self._lookahead:
                 yield self._decide()
         while self._window:
             yield self._decide()
 
-    def _see(self, packet: Packet[Stream]) -> None:
-        if packet.pts is None or not packet.time_base:
-            return
-        second = self._second(packet)
+    def _see(self, packet: Packet[Stream]) -> _Seen:
+        pts, base = packet.pts, packet.time_base
+        if pts is None or not base:
+            self._is_untimed = True
+            return _Seen(packet, None, 0, 0)
+        self._set_clock(base.numerator, base.denominator)
+        factor, offset, divisor = self._ticks
+        second = (pts * factor - offset) // divisor
         earliest = self._first.get(second)
         if earliest is None:
             if len(self._first) >= SECONDS_KEPT:
                 del self._first[next(iter(self._first))]
-            self._first[second] = packet.pts
-        elif packet.pts < earliest:
-            self._first[second] = packet.pts
+            self._first[second] = pts
+        elif pts < earliest:
+            self._first[second] = pts
+        return _Seen(packet, pts, pts + self._per_s, second)
+
+    def _set_clock(self, numerator: int, denominator: int) -> None:
+        """By whole numbers from here: this runs for every packet."""
+        if self._base == (numerator, denominator):
+            return
+        origin = self._origin
+        self._base = (numerator, denominator)
+        self._per_s = denominator // numerator
+        self._ticks = (
+            numerator * origin.denominator,
+            origin.numerator * denominator,
+            denominator * origin.denominator,
+        )
 
     def _decide(self) -> Marked:
-        packet = self._window.popleft()
-        pts, base = packet.pts, packet.time_base
-        if pts is None or not base:
-            return Marked(packet=packet, is_needed=True)
-        is_first = self._first.get(self._second(packet), pts) >= pts
-        return Marked(packet=packet, is_needed=is_first or not self._is_followed(pts, base))
+        seen = self._window.popleft()
+        pts = seen.pts
+        if pts is None or self._is_untimed:
+            return Marked(packet=seen.packet, is_needed=True)
+        is_first = self._first.get(seen.second, pts) >= pts
+        is_needed = is_first or not self._is_followed(pts, seen.limit)
+        return Marked(packet=seen.packet, is_needed=is_needed)
 
-    def _is_followed(self, pts: int, base: Fraction) -> bool:
+    def _is_followed(self, pts: int, limit: int) -> bool:
         """Whether another picture is presented within a second of this one."""
-        limit = pts + base.denominator // base.numerator
         return any(other.pts is not None and pts < other.pts <= limit for other in self._window)
 
-    def _second(self, packet: Packet[Stream]) -> int:
-        """The source second of its time stamp, by whole numbers: this runs for every packet."""
-        pts, base, origin = packet.pts, packet.time_base, self._origin
-        assert pts is not None
-        assert base is not None
-        ticks = pts * base.numerator * origin.denominator - origin.numerator * base.denominator
-        return ticks // (base.denominator * origin.denominator)
+
+@dataclass(frozen=True, kw_only=True)
+class _Held:
+    packet: Packet[Stream]
+    said: Said
+    is_needed: bool
+
+
+class NeededPackets:
+    """Leaves out the packets from which no needed picture is made.
+
+    These are pictures from which no other is predicted, and those between the last needed one and
+    the next start. What does not add up is never left out: the decoder shall tell of it.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._tail: deque[Packet[Stream]] = deque()
+        """Not needed, nor anything after them so far."""
+        self._tail_bytes = 0
+        self._start: list[_Held] = []
+        """A start with what leads it, until it is known whether a leading picture is needed."""
+        self._is_leaving_out = True
+
+    def keep_all(self) -> None:
+        """From here on nothing is left out: the next picture that can be decoded stands in for one
+        that cannot, whichever it is."""
+        self._is_leaving_out = False
+
+    def choose(self, marked: Iterable[Marked]) -> Iterator[Packet[Stream]]:
+        """The packets to decode, in order."""
+        for mark in marked:
+            if not self._is_leaving_out:
+                yield from self._all_held()
+                yield mark.packet
+                continue
+            said = self._reader.read(mark.packet)
+            held = _Held(packet=mark.packet, said=said, is_needed=mark.is_needed)
+            if self._start and not said.is_leading:
+                yield from self._begin(is_sure=said.may_go)
+            if self._start:
+                self._start.append(held)
+            elif said.is_start and said.may_go:
+                self._start = [held]
+            else:
+                yield from self._follow(held)
+        if self._start:
+            yield from self._begin(is_sure=True)
+        if not self._is_leaving_out:
+            yield from self._all_held()
+
+    def _begin(self, *, is_sure: bool) -> Iterator[Packet[Stream]]:
+        """A start is complete, where that `is_sure`: nothing after needs what lies before it."""
+        start, *leading = self._start
+        self._start = []
+        if not is_sure or any(held.is_needed for held in leading):
+            yield from self._all_held()
+        else:
+            self._tail.clear()
+            self._tail_bytes = 0
+            leading = []
+        for held in (start, *leading):
+            yield from self._follow(held)
+
+    def _follow(self, held: _Held) -> Iterator[Packet[Stream]]:
+        if held.is_needed or not held.said.may_go:
+            yield from self._all_held()
+            yield held.packet
+        elif not held.said.is_unreferenced:
+            self._tail.append(held.packet)
+            self._tail_bytes += held.packet.size
+            while len(self._tail) > HELD_PACKETS_MAX or self._tail_bytes > HELD_BYTES_MAX:
+                yield self._oldest()
+
+    def _all_held(self) -> Iterator[Packet[Stream]]:
+        while self._tail:
+            yield self._oldest()
+        for held in self._start:
+            yield held.packet
+        self._start = []
+
+    def _oldest(self) -> Packet[Stream]:
+        packet = self._tail.popleft()
+        self._tail_bytes -= packet.size
+        return packet

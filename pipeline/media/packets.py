@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import av
 
+from pipeline.media.joints import WRAP_TICKS
 from pipeline.media.scan import StreamScan, packets_of
 
 if TYPE_CHECKING:
@@ -30,18 +32,21 @@ def corrected_packets(
 
     A time stamp that the scan did not believe is removed, as if the file had none there.
     """
-    offsets = list(found.offsets)
-    offset_us = 0
+    offsets, turns = deque(found.offsets), deque(found.turns)
+    offset_us = turn = 0
     for ordinal, packet in enumerate(packets_of(container, stream, pulse=pulse, on_error=on_error)):
         while offsets and ordinal >= offsets[0][0]:
-            offset_us = offsets.pop(0)[1]
+            offset_us = offsets.popleft()[1]
+        while turns and ordinal >= turns[0][0]:
+            turn = turns.popleft()[1]
         if ordinal < first:
             continue
         if ordinal in found.strays:
             packet.pts = packet.dts = None
-        elif offset_us and packet.time_base:
+        elif (offset_us or turn) and packet.time_base:
             base = packet.time_base
             ticks = round(offset_us * base.denominator / (1_000_000 * base.numerator))
+            ticks += turn * WRAP_TICKS
             packet.pts = None if packet.pts is None else packet.pts + ticks
             packet.dts = None if packet.dts is None else packet.dts + ticks
         yield packet

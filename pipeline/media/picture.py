@@ -6,20 +6,19 @@ import hashlib
 import io
 import math
 import struct
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from pipeline.media.colour import PIXELS, Shown, shown
+from pipeline.media.sidedata import side_data
 from pipeline.records import FRAME_BYTES_MAX, Frame
 
 if TYPE_CHECKING:
     import av
-    from av.video.stream import VideoStream
-
-PIXELS = npt.NDArray[np.uint8]
 
 JPEG_QUALITIES = (90, 80, 65, 45, 25)
 """Tried in turn until the picture fits FRAME_BYTES_MAX; slides stay sharp at the first."""
@@ -27,25 +26,13 @@ JPEG_QUALITIES = (90, 80, 65, 45, 25)
 PIXELS_MAX = 1920 * 1080
 """Most pixels of a frame, whatever its edges (docs: model interface, "Video transport")."""
 
-ASPECT_MAX = Fraction(4)
-"""Sample aspect ratios beyond 1:4 and 4:1 are faults in the file and are ignored."""
-
-HD_LINES = 720
-"""Untagged pictures of this height and more are BT.709, as every player assumes."""
-
-UNTAGGED = 2
-ITU709 = 1
-"""FFmpeg's numbers (AVColorSpace, SWS_CS_ITU709)."""
+MATRIX_BYTES = 36
+"""Nine numbers of 16.16 fixed point."""
 
 
-def encode_frame(
-    frame: av.VideoFrame, *, aspect: Fraction, source_ms: int, longest_edge_px: int
-) -> Frame:
-    """The frame as it is shown, at most `longest_edge_px` long, never enlarged.
-
-    `aspect` is the width of a stored pixel over its height.
-    """
-    image = Image.fromarray(_upright(frame, aspect, longest_edge_px))
+def encode_frame(pixels: PIXELS, *, source_ms: int) -> Frame:
+    """These pixels, [height, width, 3], as a JPEG of at most FRAME_BYTES_MAX."""
+    image = Image.fromarray(pixels)
     jpeg = _fitting_jpeg(image)
     while jpeg is None:
         image = image.reduce(2)  # noise at full size passes the bound at every quality
@@ -69,24 +56,15 @@ def _fitting_jpeg(image: Image.Image) -> bytes | None:
     return None
 
 
-def _upright(frame: av.VideoFrame, aspect: Fraction, longest_edge_px: int) -> PIXELS:
+def upright(frame: av.VideoFrame, *, aspect: Fraction, longest_edge_px: int) -> Shown:
+    """The frame as it is shown, at most `longest_edge_px` long, never enlarged.
+
+    `aspect` is the width of a stored pixel over its height. Raises av.FFmpegError where the frame
+    cannot be converted.
+    """
     width, height = _target_size(frame, aspect, longest_edge_px)
-    colour: dict[str, Any] = {}
-    if frame.colorspace == UNTAGGED and frame.height >= HD_LINES:
-        colour = {"src_colorspace": ITU709, "dst_colorspace": ITU709}
-    has_alpha = any(part.is_alpha for part in frame.format.components)
-    made = frame.reformat(
-        width=width,
-        height=height,
-        format="rgba" if has_alpha else "rgb24",
-        interpolation="AREA",
-        threads=1,  # its own pool for every picture would exhaust the address space
-        **colour,
-    )
-    pixels = made.to_ndarray().astype(np.uint8, copy=False)
-    if has_alpha:
-        pixels = _on_white(pixels)
-    return np.ascontiguousarray(_turned(pixels, frame))
+    made = shown(frame, width=width, height=height)
+    return replace(made, pixels=np.ascontiguousarray(_turned(made.pixels, frame)))
 
 
 def _target_size(frame: av.VideoFrame, aspect: Fraction, longest_edge_px: int) -> tuple[int, int]:
@@ -108,31 +86,13 @@ def _target_size(frame: av.VideoFrame, aspect: Fraction, longest_edge_px: int) -
     return target[0], target[1]
 
 
-def pixel_aspect(stream: VideoStream) -> Fraction:
-    """Width over height of a stored pixel; square where the file says nothing sensible."""
-    given = stream.sample_aspect_ratio
-    if not given:
-        return Fraction(1)
-    aspect = Fraction(given.numerator, given.denominator)
-    return aspect if 1 / ASPECT_MAX <= aspect <= ASPECT_MAX else Fraction(1)
-
-
-def _on_white(rgba: PIXELS) -> PIXELS:
-    alpha = rgba[..., 3:].astype(np.uint16)
-    mixed = (rgba[..., :3] * alpha + 255 * (255 - alpha) + 127) // 255
-    return mixed.astype(np.uint8)
-
-
 def _turned(pixels: PIXELS, frame: av.VideoFrame) -> PIXELS:
     """Apply the display matrix where it is a flip or a multiple of 90°; other angles stay.
 
     The matrix maps stored (x, y) to shown (x·a + y·c, x·b + y·d) with y downward (ISO/IEC 14496-12,
     8.3.2); `frame.rotation` reads a mirror as a half turn.
     """
-    matrix = _display_matrix(frame)
-    if matrix is None:
-        return pixels
-    a, b, c, d = matrix
+    a, b, c, d = _display_matrix(frame)
     if b == c == 0:
         pixels = pixels[:, ::-1] if a < 0 else pixels
         return pixels[::-1] if d < 0 else pixels
@@ -143,17 +103,17 @@ def _turned(pixels: PIXELS, frame: av.VideoFrame) -> PIXELS:
     return pixels
 
 
-def _display_matrix(frame: av.VideoFrame) -> tuple[int, int, int, int] | None:
-    data = frame.side_data.get("DISPLAYMATRIX")
-    if data is None:
-        return None
-    raw = memoryview(data).tobytes()  # type: ignore[arg-type] # a buffer, says PyAV's documentation
-    if len(raw) < 36:
-        return None
-    a, b, _, c, d, *_ = struct.unpack("<9i", raw[:36])
+def _display_matrix(frame: av.VideoFrame) -> tuple[int, int, int, int]:
+    raw = side_data(frame, "DISPLAYMATRIX")
+    if raw is None or len(raw) < MATRIX_BYTES:
+        # Still known where side data cannot be read, but for mirrors.
+        angle = math.radians(frame.rotation)
+        a, b, c, d = math.cos(angle), -math.sin(angle), math.sin(angle), math.cos(angle)
+        return _sign(a), _sign(b), _sign(c), _sign(d)
+    a, b, _, c, d = (value / 0x10000 for value in struct.unpack_from("<5i", raw))
     return _sign(a), _sign(b), _sign(c), _sign(d)
 
 
-def _sign(value: int) -> int:
-    """-1, 0 or 1 for 16.16 fixed point; a few thousandths off the axis still count as on it."""
-    return 0 if abs(value) < 0x10000 // 200 else (1 if value > 0 else -1)
+def _sign(value: float) -> int:
+    """-1, 0 or 1; a few thousandths off the axis still count as on it."""
+    return 0 if abs(value) < 1 / 200 else (1 if value > 0 else -1)

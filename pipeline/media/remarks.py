@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.records import Remark
 
 RANGES_PER_CODE = 32
-"""Time ranges listed for one kind of remark; further ones are counted in the last."""
+"""Time ranges listed for one kind of remark; beyond them the two that lie closest become one."""
 
 JOIN_MS = 1000
 """Two remarks of one kind this close together are one range."""
@@ -35,17 +35,31 @@ class RemarkBook:
         count: int = 1,
         start_ms: int | None = None,
         end_ms: int | None = None,
+        join_ms: int = JOIN_MS,
     ) -> None:
         """Count one more `code`, joined with the last range of that kind where it adjoins it."""
         end_ms = start_ms if end_ms is None else end_ms
         ranges = self._ranges.setdefault(code, [])
-        if ranges and (len(ranges) >= RANGES_PER_CODE or _adjoins(ranges[-1], start_ms)):
-            last = ranges[-1]
-            last.count += count
-            if end_ms is not None:
-                last.end_ms = max(end_ms, last.end_ms if last.end_ms is not None else end_ms)
+        found = _Range(message, count, start_ms, end_ms)
+        if ranges and _adjoins(ranges[-1], found, join_ms):
+            _join(ranges[-1], found)
             return
-        ranges.append(_Range(message, count, start_ms, end_ms))
+        ranges.append(found)
+        if len(ranges) > RANGES_PER_CODE:
+            _join_closest(ranges)
+
+    def take_over(self, other: RemarkBook) -> None:
+        """Add what another pass noted, its ranges as they are."""
+        for code, ranges in other._ranges.items():
+            for found in ranges:
+                self.note(
+                    code,
+                    found.message,
+                    count=found.count,
+                    start_ms=found.start_ms,
+                    end_ms=found.end_ms,
+                    join_ms=0,
+                )
 
     def remarks(self) -> tuple[Remark, ...]:
         """All remarks, in order of kind first noted, then time."""
@@ -62,7 +76,23 @@ class RemarkBook:
         )
 
 
-def _adjoins(last: _Range, start_ms: int | None) -> bool:
-    if start_ms is None or last.end_ms is None:
-        return start_ms is None and last.end_ms is None
-    return start_ms - last.end_ms <= JOIN_MS
+def _adjoins(last: _Range, found: _Range, join_ms: int) -> bool:
+    if found.start_ms is None or last.end_ms is None:
+        return found.start_ms is None and last.end_ms is None
+    return last.message == found.message and found.start_ms - last.end_ms <= join_ms
+
+
+def _join(last: _Range, found: _Range) -> None:
+    last.count += found.count
+    if found.end_ms is not None:
+        last.start_ms = found.start_ms if last.start_ms is None else last.start_ms
+        last.end_ms = max(found.end_ms, last.end_ms if last.end_ms is not None else found.end_ms)
+
+
+def _join_closest(ranges: list[_Range]) -> None:
+    def gap(at: int) -> int:
+        end_ms, start_ms = ranges[at].end_ms, ranges[at + 1].start_ms
+        return 0 if end_ms is None or start_ms is None else start_ms - end_ms
+
+    closest = min(range(len(ranges) - 1), key=gap)
+    _join(ranges[closest], ranges.pop(closest + 1))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from typing import Any
 
-import av
-
 from pipeline.clock import milliseconds
 from pipeline.errors import RecordingRefused
-from pipeline.media.audio import AudioPlacer, AudioSecond, Sound
+from pipeline.media.ahead import Beat, ahead
+from pipeline.media.appearance import Appearance
+from pipeline.media.audio import AudioPlacer
+from pipeline.media.bounds import check_container, check_scan, check_streams
 from pipeline.media.container import check_file, is_encrypted, open_container
 from pipeline.media.decode import (
     THREADS,
@@ -20,20 +21,22 @@ from pipeline.media.decode import (
     Track,
     look_at_times,
     pictures,
-    sounds,
 )
 from pipeline.media.mixdown import Mixdown
-from pipeline.media.picture import pixel_aspect
 from pipeline.media.remarks import RemarkBook
 from pipeline.media.scan import Scan, scan_packets
+from pipeline.media.seconds import AudioSecond
+from pipeline.media.sound import STORED_TIMES, Sound, sounds
 from pipeline.media.streams import choose
 from pipeline.media.video import PictureSecond, first_of_each_second
 from pipeline.records import MediaStream, Probe
 from pipeline.settings import MediaLimits
 
-KEY_MARGIN_US = 2_000_000
-"""Decoding begins at a key picture at least this long before the wanted start: it is presented
-later than the decode time that the scan knows, by the reordering delay."""
+SECONDS_AHEAD = 4
+"""Of sound, decoded while a picture is waited for: 64 kB each."""
+
+PICTURES_AHEAD = 1
+"""Decoded while the one before it is fed: the largest takes a quarter of a gigabyte."""
 
 
 @dataclass
@@ -42,6 +45,8 @@ class Source:
 
     probe: Probe
     remarks: RemarkBook
+    pass_remarks: tuple[RemarkBook, ...]
+    """Of the two passes, which run in threads of their own; whole at their end."""
     mixdown: Mixdown
     audio: Iterator[AudioSecond]
     pictures: Iterator[PictureSecond]
@@ -51,47 +56,53 @@ class _Opening:
     """Opens one file; what it finds on the way stays here until the Source is built."""
 
     def __init__(
-        self, path: str, start_s: int, limits: MediaLimits, pulse: Callable[[], None]
+        self,
+        path: str,
+        start_s: int,
+        limits: MediaLimits,
+        pulse: Callable[[], None],
+        *,
+        audio_index: int | None,
+        video_index: int | None,
     ) -> None:
         self._path = path
+        self._wanted = {"audio_index": audio_index, "video_index": video_index}
         self._start_s = start_s
         self._limits = limits
-        self._pulse = pulse
+        self._pulse = Beat(pulse)
         self._remarks = RemarkBook()
+        self._heard = RemarkBook()
+        self._seen = RemarkBook()
         self._scan = Scan()
+        self._format_name = ""
         self._is_out_of_memory = False
 
     def open(self) -> Source:
         size = check_file(self._path, file_bytes_max=self._limits.file_bytes)
         with open_container(self._path) as container:
-            self._check_streams(container)
-            start = container.start_time or 0
-            self._scan = scan_packets(
-                container,
-                start_us=start + self._start_s * 1_000_000 - KEY_MARGIN_US,
-                pulse=self._pulse,
-            )
-            choice = choose(container, self._scan)
-            container_start = container.start_time
+            check_container(container, self._limits)
+            self._scan = scan_packets(container, start_s=self._start_s, pulse=self._pulse)
+            check_streams(container, self._limits)
+            choice = choose(container, self._scan, **self._wanted)
             duration_us = container.duration
-            format_name = container.format.name
+            self._format_name = container.format.name
             chosen = [s.index for s in (choice.audio, choice.video) if s is not None]
             video_index = None if choice.video is None else choice.video.index
             audio_index = None if choice.audio is None else choice.audio.index
-        self._check_times(chosen)
+        check_scan(self._scan, chosen, self._limits)
         times = self._picture_times(video_index)
         mixdown = Mixdown()
-        audio_track = self._track(audio_index)
+        audio_track = self._track(audio_index, remarks=self._heard, is_sound=True)
         heard = iter(()) if audio_track is None else sounds(audio_track, mixdown)
         first_sound = next(heard, None)
         if audio_track is not None:
             self._is_out_of_memory |= audio_track.is_out_of_memory
         self._check_decodable(choice.streams, first_sound, times)
-        origin = _origin(container_start, first_sound, times)
+        origin = _origin(self._scan.start_us, first_sound, times)
         if audio_track is not None:
             audio_track.origin = origin
         probe = Probe(
-            format=format_name,
+            format=self._format_name,
             size_bytes=size,
             origin_ms=milliseconds(origin),
             declared_duration_ms=None if duration_us is None else max(duration_us // 1000, 0),
@@ -99,51 +110,21 @@ class _Opening:
             streams=choice.streams,
         )
         self._note_resets(origin)
+        placer = AudioPlacer(self._heard, mixdown, is_alone=times.first is None)
         return Source(
             probe=probe,
             remarks=self._remarks,
+            pass_remarks=(self._heard, self._seen),
             mixdown=mixdown,
-            audio=self._audio(first_sound, heard, origin),
-            pictures=self._pictures(video_index, times, origin),
+            audio=ahead(
+                self._audio(first_sound, heard, origin, placer),
+                depth=SECONDS_AHEAD,
+                beat=self._pulse,
+            ),
+            pictures=ahead(
+                self._pictures(video_index, times, origin), depth=PICTURES_AHEAD, beat=self._pulse
+            ),
         )
-
-    def _check_streams(self, container: av.container.InputContainer) -> None:
-        if len(container.streams) > self._limits.streams:
-            raise RecordingRefused(
-                "too_many_streams",
-                f"it has {len(container.streams)} streams; at most {self._limits.streams}",
-            )
-        if not container.streams.audio and not container.streams.video:
-            raise RecordingRefused(
-                "no_audio_or_video",
-                "it has neither sound nor pictures, so there is nothing to watch",
-            )
-        for stream in container.streams.video:
-            width, height = stream.codec_context.width, stream.codec_context.height
-            if max(width, height) > self._limits.edge_px or (
-                width * height > self._limits.frame_pixels
-            ):
-                raise RecordingRefused(
-                    "picture_too_large",
-                    f"its pictures have {width}×{height} pixels; at most {self._limits.edge_px} a "
-                    f"side and {self._limits.frame_pixels:,} in all are accepted",
-                )
-
-    def _check_times(self, chosen: list[int]) -> None:
-        span = self._scan.span_us(chosen)
-        if span is not None and span[1] - span[0] > self._limits.span_s * 1_000_000:
-            raise RecordingRefused(
-                "span_too_long",
-                f"its time stamps span {(span[1] - span[0]) // 3_600_000_000:,} hours; at most "
-                f"{self._limits.span_s // 3600} are accepted",
-            )
-        content = self._scan.content_us(chosen)
-        if content > self._limits.duration_s * 1_000_000:
-            raise RecordingRefused(
-                "too_long",
-                f"it has {content / 3_600_000_000:.1f} hours of content; at most "
-                f"{self._limits.duration_s / 3600:g} are accepted",
-            )
 
     def _check_decodable(
         self, streams: tuple[MediaStream, ...], first_sound: Sound | None, times: PictureTimes
@@ -194,24 +175,34 @@ class _Opening:
             track.close()
 
     def _track(
-        self, index: int | None, *, first_packet: int = 0, remarks: RemarkBook | None = None
+        self,
+        index: int | None,
+        *,
+        first_packet: int = 0,
+        remarks: RemarkBook,
+        is_sound: bool = False,
     ) -> Track | None:
         if index is None:
             return None
-        container = open_container(self._path)
+        container = open_container(
+            self._path,
+            has_stored_times_only=is_sound and self._format_name in STORED_TIMES,
+        )
         stream: Any = container.streams[index]
         if stream.type == "video":
             stream.thread_type = "AUTO"
             stream.thread_count = THREADS
             stream.codec_context.options = {"max_pixels": str(self._limits.frame_pixels)}
-        return Track(
+        track = Track(
             container,
             stream,
             self._scan.streams[index],
             first_packet=first_packet,
-            remarks=self._remarks if remarks is None else remarks,
+            remarks=remarks,
             pulse=self._pulse,
         )
+        track.pixels_max = self._limits.frame_pixels
+        return track
 
     def _packet_end_ms(self, chosen: list[int], origin: Fraction) -> int | None:
         span = self._scan.span_us(chosen)
@@ -230,44 +221,53 @@ class _Opening:
             )
 
     def _audio(
-        self, first: Sound | None, rest: Iterator[Sound], origin: Fraction
-    ) -> Iterator[AudioSecond]:
+        self, first: Sound | None, rest: Iterator[Sound], origin: Fraction, placer: AudioPlacer
+    ) -> Generator[AudioSecond, None, None]:
         if first is None:
             return
-        placer = AudioPlacer(self._remarks)
         for sound in chain([first], rest):
             start = None if sound.start is None else sound.start - origin
-            yield from placer.place(
-                Sound(start=start, samples=sound.samples, rate_hz=sound.rate_hz)
-            )
+            yield from placer.place(replace(sound, start=start))
         yield from placer.finish()
 
     def _pictures(
         self, index: int | None, times: PictureTimes, origin: Fraction
-    ) -> Iterator[PictureSecond]:
+    ) -> Generator[PictureSecond, None, None]:
         if index is None or times.first is None:
             return
         first_packet = self._scan.streams[index].key_before_start if self._start_s else 0
-        track = self._track(index, first_packet=first_packet)
+        track = self._track(index, first_packet=first_packet, remarks=self._seen)
         assert track is not None
         track.origin = origin
         track.may_skip = not (times.is_by_decode_order or times.is_interlaced)
         found = pictures(
             track,
             times,
-            aspect=pixel_aspect(track.video),
+            appearance=Appearance(track.video),
             edge_px=self._limits.edge_px,
-            remarks=self._remarks,
+            remarks=self._seen,
         )
         yield from first_of_each_second(found, is_end_damaged=track.take_damage)
         track.close()
 
 
 def open_source(
-    path: str, *, start_s: int, limits: MediaLimits, pulse: Callable[[], None]
+    path: str,
+    *,
+    start_s: int,
+    limits: MediaLimits,
+    pulse: Callable[[], None],
+    audio_index: int | None = None,
+    video_index: int | None = None,
 ) -> Source:
-    """Open a recording. Raises RecordingRefused with a reason a person can act on."""
-    return _Opening(path, start_s, limits, pulse).open()
+    """Open a recording; the streams are chosen here where none is named.
+
+    Raises RecordingRefused with a reason a person can act on.
+    """
+    opening = _Opening(
+        path, start_s, limits, pulse, audio_index=audio_index, video_index=video_index
+    )
+    return opening.open()
 
 
 def _origin(

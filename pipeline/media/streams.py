@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from av.stream import Disposition
 
+from pipeline.errors import RecordingRefused
 from pipeline.media.scan import Scan
 from pipeline.records import MediaStream
 
@@ -19,8 +21,16 @@ if TYPE_CHECKING:
 METADATA_CHARS_MAX = 200
 """Of a title or language in the file; the rest is cut and marked."""
 
+SAMPLE_RATE_HZ_MAX = 1_536_000
+"""Twice the highest rate that sound is recorded at. A file can say two billion, and the filter that
+brings it to 16 kHz grows with it: half a minute and gigabytes at seven hundred million."""
+
 STILL_CODECS = frozenset({"mjpeg", "png", "bmp", "gif", "webp", "tiff"})
 """Codecs that cover pictures come in."""
+
+CHOSEN_BY_CALLER = "chosen by the caller"
+
+AnyStream = TypeVar("AnyStream", bound="Stream")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,15 +43,23 @@ class Choice:
     """Every stream of the file with the reason for or against it."""
 
 
-def choose(container: InputContainer, scan: Scan) -> Choice:
-    """One picture and one sound stream: the default ones that have packets.
+def choose(
+    container: InputContainer,
+    scan: Scan,
+    *,
+    audio_index: int | None = None,
+    video_index: int | None = None,
+) -> Choice:
+    """One picture and one sound stream: those the caller wants, else the default ones with packets.
 
     Cover pictures are no video. Among videos the default comes first, then the larger; audio is
-    FFmpeg's best for that video (same program, default, not a commentary for the impaired).
+    FFmpeg's best for that video (same program, default, not a commentary for the impaired). Raises
+    RecordingRefused for a wanted stream that cannot be fed.
     """
     reasons: dict[int, str] = {}
-    video = _choose_video(container, scan, reasons)
-    audio = _choose_audio(container, scan, video, reasons)
+    usable: set[int] = set()
+    video = _choose_video(container, scan, reasons, usable, wanted=video_index)
+    audio = _choose_audio(container, scan, video, reasons, usable, wanted=audio_index)
     chosen = {stream.index for stream in (audio, video) if stream is not None}
     streams = tuple(
         MediaStream(
@@ -51,6 +69,7 @@ def choose(container: InputContainer, scan: Scan) -> Choice:
             is_chosen=stream.index in chosen,
             reason=reasons.get(stream.index, "not audio or video"),
             details=_details(stream),
+            is_usable=stream.index in usable,
         )
         for stream in container.streams
     )
@@ -58,15 +77,27 @@ def choose(container: InputContainer, scan: Scan) -> Choice:
 
 
 def _choose_video(
-    container: InputContainer, scan: Scan, reasons: dict[int, str]
+    container: InputContainer,
+    scan: Scan,
+    reasons: dict[int, str],
+    usable: set[int],
+    *,
+    wanted: int | None,
 ) -> VideoStream | None:
     candidates = []
     for stream in container.streams.video:
-        why_not = _unusable(stream, scan) or _cover(stream, container, scan)
+        why_not = _unusable(stream, scan) or _attached(stream)
+        if why_not is None:
+            usable.add(stream.index)
+            why_not = _lone_still(stream, container, scan)
         if why_not:
             reasons[stream.index] = why_not
         else:
             candidates.append(stream)
+    if wanted is not None:
+        chosen = _wanted(container.streams.video, wanted, usable, "video")
+        _explain(reasons, candidates, chosen)
+        return chosen
     if not candidates:
         return None
     best = max(candidates, key=lambda stream: (_is_default(stream), _area(stream), -stream.index))
@@ -83,7 +114,13 @@ def _choose_video(
 
 
 def _choose_audio(
-    container: InputContainer, scan: Scan, video: VideoStream | None, reasons: dict[int, str]
+    container: InputContainer,
+    scan: Scan,
+    video: VideoStream | None,
+    reasons: dict[int, str],
+    usable: set[int],
+    *,
+    wanted: int | None,
 ) -> AudioStream | None:
     candidates = []
     for stream in container.streams.audio:
@@ -92,6 +129,12 @@ def _choose_audio(
             reasons[stream.index] = why_not
         else:
             candidates.append(stream)
+    of_audio = {stream.index for stream in candidates}
+    usable |= of_audio
+    if wanted is not None:
+        chosen = _wanted(container.streams.audio, wanted, of_audio, "audio")
+        _explain(reasons, candidates, chosen)
+        return chosen
     if not candidates:
         return None
     found: Any = container.streams.best("audio", related=video)
@@ -108,18 +151,43 @@ def _choose_audio(
     return best
 
 
+def _wanted(
+    streams: Iterable[AnyStream], wanted: int, usable: Collection[int], kind: str
+) -> AnyStream:
+    for stream in streams:
+        if stream.index == wanted and wanted in usable:
+            return stream
+    accepted = ", ".join(map(str, sorted(usable))) or "none; leave the choice to OmnAI"
+    raise RecordingRefused(
+        "stream_unknown",
+        f"it has no {kind} stream {wanted} that can be fed; accepted: {accepted}",
+    )
+
+
+def _explain(reasons: dict[int, str], candidates: Iterable[Stream], chosen: Stream) -> None:
+    for stream in candidates:
+        reasons[stream.index] = f"another {stream.type} stream, {chosen.index}, was chosen"
+    reasons[chosen.index] = CHOSEN_BY_CALLER
+
+
 def _unusable(stream: Stream, scan: Scan) -> str | None:
-    if stream.codec_context is None:
+    context: Any = stream.codec_context
+    if context is None:
         return "no decoder for it"
+    if stream.type == "audio" and context.sample_rate > SAMPLE_RATE_HZ_MAX:
+        return f"a sample rate of {context.sample_rate:,} Hz; at most {SAMPLE_RATE_HZ_MAX:,}"
     found = scan.streams.get(stream.index)
     if found is None or found.packets == 0:
         return "declared, but without any packet"
     return None
 
 
-def _cover(stream: VideoStream, container: InputContainer, scan: Scan) -> str | None:
-    if stream.disposition & Disposition.attached_pic:
-        return "a cover picture"
+def _attached(stream: VideoStream) -> str | None:
+    return "a cover picture" if stream.disposition & Disposition.attached_pic else None
+
+
+def _lone_still(stream: VideoStream, container: InputContainer, scan: Scan) -> str | None:
+    """A guess, which the caller may overrule."""
     is_lone = scan.streams[stream.index].packets <= 1 and _codec(stream) in STILL_CODECS
     has_sound = any(
         scan.streams[audio.index].packets > 2

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-import av
 import numpy as np
 
 from pipeline.clock import SAMPLE_RATE_HZ, SAMPLES_PER_UNIT, milliseconds
 from pipeline.errors import RecordingRefused
-from pipeline.media.audio import AudioSecond
+from pipeline.media.fed import FedPictures
+from pipeline.media.seconds import AudioSecond
 from pipeline.media.source import Source
-from pipeline.media.video import Picture, PictureSecond, encoded
+from pipeline.media.video import PictureSecond
 from pipeline.records import Frame, Gap, MediaEnd, Unit
 
 GAP_S = 30
@@ -46,7 +46,7 @@ class UnitMerger:
     def __init__(self, source: Source, *, start_s: int, longest_edge_px: int) -> None:
         self._source = source
         self._start_s = start_s
-        self._longest_edge_px = longest_edge_px
+        self._fed = FedPictures(source.remarks, longest_edge_px=longest_edge_px)
         self._audio = _Ahead(source.audio)
         self._pictures = _Ahead(source.pictures)
         self._content_end = Fraction(0)
@@ -135,7 +135,10 @@ class UnitMerger:
             self._fed_picture_s = second
             if second < self._start_s:
                 return None, False
-            return self._encoded(upcoming.own), False
+            own = upcoming.own
+            return self._fed.frame(
+                own, at_ms=milliseconds(own.time), stood=upcoming.is_hole_trusted
+            ), False
         return self._held(second, upcoming)
 
     def _see_last_picture(self) -> None:
@@ -155,19 +158,8 @@ class UnitMerger:
         if second - since < HOLD_S:
             return None, False
         self._fed_picture_s = second
-        frame = self._encoded(standing)
+        frame = self._fed.frame(standing, at_ms=second * 1000, stood=True)
         return frame, frame is not None
-
-    def _encoded(self, picture: Picture) -> Frame | None:
-        try:
-            return encoded(picture, self._longest_edge_px)
-        except av.FFmpegError:
-            self._source.remarks.note(
-                "pictures_unreadable",
-                "pictures were decoded but could not be converted",
-                start_ms=milliseconds(picture.time),
-            )
-            return None
 
     def _fed_since_start(self) -> int:
         """A picture before the first unit was seen by nobody: only its own age counts then."""
@@ -189,19 +181,33 @@ class UnitMerger:
         self._counts["held"] += unit.is_frame_held
         self._counts["own"] += unit.frame is not None and not unit.is_frame_held
 
+    def _nothing_fed(self) -> RecordingRefused:
+        remarks = self._source.remarks.remarks()
+        if any(remark.code.endswith("_out_of_memory") for remark in remarks):
+            return RecordingRefused("memory_limit", "decoding it needs more memory than allowed")
+        if self._start_s == 0:
+            return RecordingRefused(
+                "nothing_decodable", "not a single second of sound or picture could be decoded"
+            )
+        return RecordingRefused(
+            "start_past_end",
+            f"start_s is {self._start_s}, but the source ends at {float(self._content_end):.3f} s",
+        )
+
     def _end(self) -> MediaEnd:
         counts = self._counts
         if counts["units"] == 0:
-            raise RecordingRefused(
-                "start_past_end",
-                f"start_s is {self._start_s}, but the source ends at "
-                f"{float(self._content_end):.3f} s",
-            )
+            raise self._nothing_fed()
+        last = self._pictures.next
+        if last is not None and last.before is not None:
+            self._fed.end(last.before.time, stood=last.is_hole_trusted)
         mixdown = self._source.mixdown
         if len(mixdown.layouts) > 1:
             self._source.remarks.note(
                 "layout_changed", f"the sound's channels change: {', '.join(mixdown.layouts[:8])}"
             )
+        for book in self._source.pass_remarks:
+            self._source.remarks.take_over(book)
         return MediaEnd(
             source_end_ms=milliseconds(self._content_end),
             units=counts["units"],

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pipeline.clock import milliseconds
-from pipeline.media.picture import encode_frame
-from pipeline.records import Frame
-
 if TYPE_CHECKING:
     import av
 
@@ -67,14 +63,4 @@ def first_of_each_second(
         own=None,
         before=before,
         is_hole_trusted=is_trusted and not is_end_damaged(),
-    )
-
-
-def encoded(picture: Picture, longest_edge_px: int) -> Frame:
-    """The picture as it is fed."""
-    return encode_frame(
-        picture.frame,
-        aspect=picture.aspect,
-        source_ms=milliseconds(picture.time),
-        longest_edge_px=longest_edge_px,
     )

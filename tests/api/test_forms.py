@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from pipeline.ledger import audit, views
+from api.admission import Admission
+from api.service import EXTENSION, Service
+from pipeline.ledger import audit, dossiers, views
 from pipeline.ledger.keys import Role
 from pipeline.records import JobState
 from tests.api.site import OBJECTIVE, SAMPLES, Site, client, running, signed_in, site
@@ -218,3 +221,40 @@ def test_texts_of_people_are_escaped_and_shown_whole(site: Site, client: FlaskCl
         assert "<img src=x" not in page
         assert "<i>ana" not in page
         assert "&lt;script&gt;alert(1)" in page
+
+
+def test_a_recording_for_which_there_is_no_place_is_refused_beside_the_file(
+    site: Site, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    csrf = signed_in(site, client)
+    service: Service = site.app.extensions[EXTENSION]
+    full = replace(service, admission=Admission(places=1, waiting_max=0))
+    monkeypatch.setitem(site.app.extensions, EXTENSION, full)
+    with full.admission.place():
+        answer = upload(client, csrf, sample("sample.mp4"), "sample.mp4")
+        assert answer.status_code == 503
+        assert "too many recordings are being taken in" in answer.text
+        assert client.get("/jobs").status_code == 200
+
+
+def test_other_streams_are_chosen_in_the_form_and_refused_beside_their_fields(
+    site: Site, client: FlaskClient
+) -> None:
+    csrf = signed_in(site, client)
+    recording_id = site.recording(SAMPLES / "sample.mp4")
+    page = client.get(f"/jobs/new?recording_id={recording_id}").text
+    assert '<option value="0">h264' in page
+    given = {"recording_id": recording_id, "audio_stream": "9", "video_stream": "first"}
+    answer = client.post("/jobs/new", data=form(csrf, **given))
+    assert answer.status_code == 422
+    told = problems_of(answer.text)
+    assert "no audio stream 9" not in answer.text  # a number that is none goes before
+    assert "whole number" in told["video_stream"]
+    assert 'value="first"' in answer.text
+    answer = client.post("/jobs/new", data=form(csrf, **(given | {"video_stream": " 0 "})))
+    assert "no audio stream 9" in problems_of(answer.text)["audio_stream"]
+    answer = client.post("/jobs/new", data=form(csrf, recording_id=recording_id, audio_stream="1"))
+    assert answer.status_code == 303
+    job_id = answer.location.rpartition("/")[2]
+    options = dossiers.load(site.database, job_id).request.options
+    assert (options.audio_stream, options.video_stream) == (1, None)

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, FileChooser, Page, expect
 
 from pipeline.engine.rehearsal import RehearsalEngine
 from pipeline.engine.session import Engine
-from pipeline.ledger.frames import FrameStore
+from pipeline.ledger.frames import FolderFrames
 from pipeline.ledger.keys import Role
 from pipeline.publish import assembled, write_folder
 from tests.api.site import OBJECTIVE, SAMPLES, Site, running, site
@@ -177,7 +177,7 @@ def test_links_of_a_brief_in_a_folder_open_a_file_that_starts_late_at_the_cited_
     recording = late(clips, name)
     job_id = watched(site, recording, cited())
     brief = assembled(site.database, job_id, release="1")
-    frames = FrameStore(site.settings.data_dir / "frames")
+    frames = FolderFrames(site.settings.data_dir / "frames")
     write_folder(brief, frames, tmp_path, recording_href=recording.as_uri())
     reader = Reader(browser, "file://", viewport=DESKTOP)
     page = reader.page
@@ -335,6 +335,14 @@ def test_problems_stand_beside_their_fields_and_nothing_is_uploaded_before_they_
     assert reader.overflow_px() == 0
     page.get_by_label("Objective").fill(OBJECTIVE)
     page.get_by_label("Portfolio file").set_input_files(SAMPLES / "portfolio.csv")
+    streams = page.get_by_text("Choose other streams of the file")
+    streams.click()
+    page.get_by_label("Sound").fill("9")
+    streams.click()  # what is wrong in it opens it again
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator("#audio_stream-problems")).to_contain_text("no audio stream 9")
+    expect(page.get_by_label("Sound")).to_be_focused()
+    page.get_by_label("Sound").fill("1")
     page.get_by_role("button", name="Submit").click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
     assert len(uploads) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -13,11 +14,14 @@ from typing import Any
 import httpx
 import pytest
 
+from omnai import sending
+from omnai.client import Client
 from pipeline.ledger import keys
 from pipeline.ledger.database import connect
 from pipeline.ledger.keys import Role
 from pipeline.settings import Settings
 from tests.api.reviewed import KEY, ended
+from tests.relay import relay
 from tests.service import await_ready, free_port, running
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -190,3 +194,51 @@ def test_without_a_key_the_client_says_how_to_make_one(run: Run, settings: Setti
     )
     assert ran.returncode == 2
     assert "omnai keys create" in ran.stderr
+
+
+@pytest.mark.parametrize("where", ["in the middle", "before the last answer"])
+def test_a_recording_is_sent_whole_over_a_connection_that_breaks(
+    api: None, settings: Settings, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr(sending, "PAUSES_S", (0.05,) * 100)
+    breaks: list[str] = []
+
+    def cut(way: str, carried: int, data: bytes) -> bool:
+        if where == "in the middle":
+            is_there = way == "up" and carried > 200_000
+        else:
+            is_there = way == "down" and b"Upload-Recording" in data
+        if is_there and len(breaks) < 2:
+            breaks.append(way)
+            return True
+        return False
+
+    file, gone = SAMPLES / "sample.mp4", 0
+
+    def count(more: int) -> None:
+        nonlocal gone
+        gone += more
+
+    port = int(settings.bind.rpartition(":")[2])
+    with (
+        relay(port, cut) as broken,
+        Client(f"http://127.0.0.1:{broken}", str(settings.api_key)) as client,
+    ):
+        recording = client.upload(file, count)
+    assert breaks
+    assert recording["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert recording["filename"] == "sample.mp4"
+    assert gone == file.stat().st_size
+
+
+def test_what_no_later_attempt_would_change_is_told_at_once(
+    api: None, settings: Settings, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "notes.txt").write_text("no recording" * 100)
+    ran = run(
+        *("submit", tmp_path / "notes.txt", "--portfolio", SAMPLES / "portfolio.csv"),
+        *("--objective", "What matters?", "--json"),
+    )
+    assert ran.returncode == 2
+    (problem,) = json.loads(ran.stderr)["problems"]
+    assert problem["where"] == ""

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InputRefused
-from pipeline.records import Options, Request
-from pipeline.request import build_request
+from pipeline.ledger.documents import from_document
+from pipeline.records import MediaStream, Options, Probe, Request
+from pipeline.request import build_request, stream_problems
 
 ENGINES = ("minicpmo", "rehearsal")
 
@@ -175,3 +176,59 @@ def test_any_options_are_accepted_or_refused(options: dict[str, object]) -> None
         build(options=options)
     except InputRefused as refused:
         assert refused.problems  # noqa: PT017
+
+
+def test_a_stream_may_be_left_to_us_and_nothing_else_may() -> None:
+    options = build(options={"audio_stream": None, "video_stream": 0}).options
+    assert (options.audio_stream, options.video_stream) == (None, 0)
+    assert problems(options={"audio_stream": "1", "video_stream": -1, "seed": None}) == [
+        ("option_type", "/options/audio_stream"),
+        ("option_out_of_bounds", "/options/video_stream"),
+        ("option_type", "/options/seed"),
+    ]
+
+
+def test_options_of_a_job_from_before_streams_could_be_chosen_are_read() -> None:
+    options = from_document(Options, {"seed": 7, "start_s": 3})
+    assert options == Options(seed=7, start_s=3)
+    assert not options.is_stream_chosen
+
+
+def probe(*streams: MediaStream) -> Probe:
+    return Probe(
+        format="mov",
+        size_bytes=1,
+        origin_ms=0,
+        declared_duration_ms=None,
+        packet_end_ms=None,
+        streams=streams,
+    )
+
+
+def stream(index: int, kind: str, *, is_usable: bool = True) -> MediaStream:
+    return MediaStream(
+        index=index, kind=kind, codec="aac", is_chosen=False, reason="", is_usable=is_usable
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (Options(), []),
+        (Options(audio_stream=1, video_stream=0), []),
+        (Options(audio_stream=0), ["1 (aac), 2 (aac) or null"]),
+        (Options(video_stream=3), ["accepted: 0 (aac) or null"]),
+        (Options(audio_stream=9, video_stream=9), ["no audio stream 9", "no video stream 9"]),
+    ],
+)
+def test_a_stream_that_the_recording_does_not_have_is_refused_with_those_it_has(
+    options: Options, told: list[str]
+) -> None:
+    cover = stream(3, "video", is_usable=False)
+    found = probe(stream(0, "video"), stream(1, "audio"), stream(2, "audio"), cover)
+    refused = stream_problems(options, found)
+    assert [problem.code for problem in refused] == ["stream_unknown"] * len(told)
+    for problem, words in zip(refused, told, strict=True):
+        assert words in problem.message
+    sound = stream_problems(Options(video_stream=0), probe(stream(0, "audio")))
+    assert "null, for it has none" in sound[0].message

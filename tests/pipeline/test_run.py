@@ -17,7 +17,7 @@ from pipeline.ledger import dossiers, epochs, jobs, views
 from pipeline.ledger.database import Database, connect
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import DatabaseUnavailable
-from pipeline.ledger.frames import FrameStore
+from pipeline.ledger.frames import FolderFrames, FrameStore
 from pipeline.records import (
     Dossier,
     EndReason,
@@ -118,7 +118,7 @@ def bench(database_url: str, tmp_path: Path) -> Iterator[Bench]:
         host="test",
         pid=os.getpid(),
     )
-    yield Bench(database=database, frames=FrameStore(tmp_path / "frames"), key=key)
+    yield Bench(database=database, frames=FolderFrames(tmp_path / "frames"), key=key)
     database.dispose()
 
 
@@ -156,7 +156,7 @@ def test_a_unit_is_committed_before_the_next_is_fed(bench: Bench) -> None:
     assert seen == [0, 1, 2, 3]
 
 
-class SlowFrames(FrameStore):
+class SlowFrames(FolderFrames):
     """Takes longer for a frame than any part of a unit is asked to take at least."""
 
     def keep(self, frame: Frame) -> None:
@@ -295,7 +295,7 @@ def test_a_fenced_epoch_writes_nothing_more_and_stops_calling_the_engine(bench: 
 
 
 def test_a_full_disk_for_frames_ends_the_job_as_storage_full(bench: Bench) -> None:
-    class FullStore(FrameStore):
+    class FullStore(FolderFrames):
         def keep(self, frame: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -116,3 +116,29 @@ def test_settings_pass_through_an_environment_unchanged() -> None:
         media=MediaLimits(silence_s=2.5),
     )
     assert Settings.from_environment(settings.to_environment()) == settings
+
+
+@pytest.mark.parametrize(
+    "text", ["s3://bucket", "s3://my.bucket-1/prefix", "s3://bucket/a/b_c.d/", " s3://bucket "]
+)
+def test_a_bucket_is_read_with_or_without_a_prefix(text: str) -> None:
+    settings = Settings.from_environment({"OMNAI_BLOBS": text})
+    assert settings.blobs == text.strip().rstrip("/")
+    assert Settings.from_environment(settings.to_environment()).blobs == settings.blobs
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("OMNAI_BLOBS", text) for text in ("/srv/blobs", "s3://", "s3://B/x", "s3://bucket//x")),
+        *(("OMNAI_BLOBS", text) for text in ("s3://bucket/../x", "s3://key:hunter2@bucket")),
+        ("OMNAI_S3_ENDPOINT", "minio:9000"),
+        ("OMNAI_S3_ENDPOINT", "https://key:hunter2@minio"),
+        ("OMNAI_S3_ENDPOINT", "https://minio/?token=hunter2"),
+    ],
+)
+def test_storage_that_is_none_or_names_a_secret_is_refused(name: str, text: str) -> None:
+    with pytest.raises(SettingsRefused) as caught:
+        Settings.from_environment({name: text})
+    assert [(p.where, p.code) for p in caught.value.problems] == [(name, "setting_malformed")]
+    assert "hunter2" not in str(caught.value)

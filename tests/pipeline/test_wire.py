@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.records import Frame, Gap, MediaEnd, MediaStream, Probe, Remark, Unit
-from pipeline.wire import Failure, Message, Pulse, Refusal, WireError, decode, encode
+from pipeline.wire import Failure, Message, Order, Pulse, Refusal, WireError, decode, encode
 
 JPEG = b"\xff\xd8 not a picture, but bytes \xff\xd9"
 
@@ -205,3 +205,55 @@ def test_a_spoiled_message_is_refused_or_another_message_and_nothing_else(
         decode(reader(bytes(whole)))
     except WireError:
         return
+
+
+# --- what may follow what ----------------------------------------------------------------------
+
+
+def second(number: int) -> Unit:
+    return a_unit(second=number, start_ms=number * 1000, end_ms=number * 1000 + 1000)
+
+
+def message(kind: type[Any]) -> Any:
+    return next(each for each in MESSAGES if isinstance(each, kind))
+
+
+PROBE, END, GAP = message(Probe), message(MediaEnd), Gap(start_ms=3000, end_ms=60_000)
+
+IN_ORDER: list[list[Message]] = [
+    [Pulse(), PROBE, Pulse(), second(2), second(3), GAP, second(60), END],
+    [PROBE, second(7), END],
+    [Refusal(code="a", message="b")],
+    [PROBE, second(2), Failure(traceback="c")],
+]
+
+OUT_OF_ORDER: list[list[Message]] = [
+    [second(2)],
+    [GAP],
+    [END],
+    [PROBE, PROBE],
+    [PROBE, second(1)],
+    [PROBE, second(2), second(2)],
+    [PROBE, second(3), second(2)],
+    [PROBE, Gap(start_ms=5, end_ms=5)],
+    [PROBE, Gap(start_ms=-1, end_ms=5)],
+    [PROBE, END, END],
+    [PROBE, END, second(2)],
+    [PROBE, END, Pulse()],
+]
+
+
+@pytest.mark.parametrize("messages", IN_ORDER)
+def test_what_the_process_sends_may_come(messages: list[Message]) -> None:
+    order = Order(start_s=2)
+    for each in messages:
+        order.take(each)
+
+
+@pytest.mark.parametrize("messages", OUT_OF_ORDER)
+def test_what_it_never_sends_may_not(messages: list[Message]) -> None:
+    order = Order(start_s=2)
+    for each in messages[:-1]:
+        order.take(each)
+    with pytest.raises(WireError, match="may not come now"):
+        order.take(messages[-1])

@@ -24,9 +24,9 @@ from omnai.services.valkey import Valkey
 from pipeline.engine.registry import TEST_ENGINE, TEST_ENGINE_VARIABLE
 from pipeline.files import write_whole
 from pipeline.ledger import briefs, claims, dossiers, epochs, jobs, recordings, submissions, views
-from pipeline.ledger.blobs import BlobStore
 from pipeline.ledger.database import Database, connect
 from pipeline.ledger.epochs import UnreleasedEpoch
+from pipeline.ledger.storage import open_storage
 from pipeline.records import Dossier, JobState, Options, Request
 from pipeline.settings import PhaseLimits, Settings
 from tests import units
@@ -89,7 +89,7 @@ class Host:
     def submit(self, **given: Any) -> str:
         """A queued job over the shipped sample; no bell rings."""
         engine = given.pop("engine", TEST_ENGINE)
-        blobs = BlobStore(self.settings.data_dir / "blobs")
+        blobs = open_storage(self.settings).blobs
         upload = recordings.begin_upload(self.database, owner="ann", filename="sample.mp4")
         blobs.begin(upload).write_bytes(SAMPLE.read_bytes())
         recordings.name_upload(

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from pipeline.ledger import epochs, jobs
-from pipeline.ledger.blobs import BlobStore
+from pipeline.ledger.blobs import FolderBlobs
 from pipeline.records import JobState
 from pipeline.settings import PhaseLimits
 from tests.processes import needs_proc
@@ -186,7 +186,7 @@ def test_a_recording_whose_bytes_are_gone_fails_its_job_with_a_reason_and_the_ne
     host: Host,
 ) -> None:
     first = host.submit(start_s=LATE_S)
-    BlobStore(host.settings.data_dir / "blobs").path(SAMPLE_SHA256).unlink()
+    FolderBlobs(host.settings.data_dir / "blobs").path(SAMPLE_SHA256).unlink()
     ring(host.settings)
     host.await_state(first, JobState.FAILED)
     (epoch,) = host.ended(first).epochs

@@ -6,6 +6,7 @@ from pipeline.ledger.schema.api_keys import ApiKeyRow, SignInRow
 from pipeline.ledger.schema.briefs import BriefRow
 from pipeline.ledger.schema.columns import Base
 from pipeline.ledger.schema.epochs import EpochRow, GapRow, UnitRow
+from pipeline.ledger.schema.fetches import FetchRow
 from pipeline.ledger.schema.jobs import BlobRow, HoldingRow, JobRow, RecordingRow
 from pipeline.ledger.schema.notes import FindingNoteRow
 from pipeline.ledger.schema.reruns import RerunRow
@@ -29,6 +30,7 @@ __all__ = [
     "EpochRow",
     "EvidenceFrameRow",
     "EvidenceRow",
+    "FetchRow",
     "FindingFrameRow",
     "FindingHoldingRow",
     "FindingNoteRow",

@@ -138,6 +138,8 @@ class JobRow(Base):
     created_at: Mapped[CreatedAt]
     next_start_s: Mapped[int | None]
     """Where the next claim starts, as a rerun asked; none for the start of the options."""
+    probe: Mapped[Document | None]
+    """The recording with the streams that the caller chose; none where it is the recording's."""
 
 
 class HoldingRow(Base):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pipeline.brief.document import Brief
-from pipeline.brief.evidence_zip import RECORDING_BYTES_MAX, write_zip
+from pipeline.brief.evidence_zip import RECORDING_BYTES_MAX, KeptRecording, write_zip
 from pipeline.brief.render_json import sha256, to_json
 from tests.pipeline.brief import factories as make
 from tests.pipeline.brief.hostile_table import frame_bytes
@@ -27,8 +27,13 @@ RECORDING = b"every bit of it" * 1000
 
 
 def archive(brief: Brief, recording: Path) -> bytes:
+    kept = None
+    if recording.exists():
+        kept = KeptRecording(
+            size_bytes=recording.stat().st_size, read=lambda: iter([recording.read_bytes()])
+        )
     stream = io.BytesIO()
-    write_zip(brief, stream, frames=(FRAME,), frame_bytes=frame_bytes, recording=recording)
+    write_zip(brief, stream, frames=(FRAME,), frame_bytes=frame_bytes, recording=kept)
     return stream.getvalue()
 
 

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from pipeline.ledger.errors import FrameDamaged, FrameMissing
-from pipeline.ledger.frames import FrameStore
+from pipeline.ledger.frames import FolderFrames
 from tests.pipeline.ledger.factories import make_frame
 from tests.processes import needs_proc
 
 WRITER = """
 import hashlib, itertools, sys
 from pathlib import Path
-from pipeline.ledger.frames import FrameStore
+from pipeline.ledger.frames import FolderFrames
 from pipeline.records import Frame
-store = FrameStore(Path(sys.argv[1]))
+store = FolderFrames(Path(sys.argv[1]))
 for number in itertools.count():
     jpeg = number.to_bytes(8, "little") * 50_000
     sha256 = hashlib.sha256(jpeg).hexdigest()
@@ -34,12 +34,12 @@ for number in itertools.count():
 FULL = """
 import resource, signal, sys
 from pathlib import Path
-from pipeline.ledger.frames import FrameStore
+from pipeline.ledger.frames import FolderFrames
 from tests.pipeline.ledger.factories import make_frame
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    FrameStore(Path(sys.argv[1])).keep(make_frame(jpeg=bytes(2000)))
+    FolderFrames(Path(sys.argv[1])).keep(make_frame(jpeg=bytes(2000)))
 except OSError:
     sys.exit(7)
 """
@@ -56,7 +56,7 @@ def files(root: Path) -> Iterator[Path]:
 
 def test_a_frame_is_kept_under_its_digest_and_read_back(root: Path) -> None:
     frame = make_frame(jpeg=b"abc")
-    store = FrameStore(root)
+    store = FolderFrames(root)
     store.keep(frame)
     store.keep(frame)
     # FIPS 180-2's own example.
@@ -71,30 +71,30 @@ def test_a_frame_is_kept_under_its_digest_and_read_back(root: Path) -> None:
 )
 def test_what_cannot_be_a_frames_name_is_missing(root: Path, name: str) -> None:
     with pytest.raises(FrameMissing, match="64"):
-        FrameStore(root).read(name)
+        FolderFrames(root).read(name)
 
 
 def test_a_frame_nobody_kept_is_missing(root: Path) -> None:
     with pytest.raises(FrameMissing):
-        FrameStore(root).read("a" * 64)
+        FolderFrames(root).read("a" * 64)
 
 
 def test_a_frame_that_is_not_its_name_is_not_kept(root: Path) -> None:
     with pytest.raises(FrameDamaged):
-        FrameStore(root).keep(make_frame(sha256="a" * 64))
+        FolderFrames(root).keep(make_frame(sha256="a" * 64))
     assert list(files(root)) == []
 
 
 @pytest.mark.parametrize("size", [0, 512_001])
 def test_a_frame_of_an_impossible_size_is_not_kept(root: Path, size: int) -> None:
     with pytest.raises(FrameDamaged, match="512000"):
-        FrameStore(root).keep(make_frame(jpeg=bytes(size)))
+        FolderFrames(root).keep(make_frame(jpeg=bytes(size)))
     assert list(files(root)) == []
 
 
 def test_a_damaged_file_is_told_and_mended_by_the_next_keep(root: Path) -> None:
     frame = make_frame(7)
-    store = FrameStore(root)
+    store = FolderFrames(root)
     store.keep(frame)
     store.path(frame.sha256).write_bytes(frame.jpeg[:-1])
     with pytest.raises(FrameDamaged):
@@ -124,7 +124,7 @@ def test_a_file_is_synced_before_it_has_its_name_and_the_folder_after(
 
     monkeypatch.setattr(os, "fsync", seen_fsync)
     monkeypatch.setattr(Path, "replace", seen_replace)
-    FrameStore(root).keep(frame)
+    FolderFrames(root).keep(frame)
     folder = frame.sha256[:2]
     assert steps[-3:] == ["sync file", "rename", f"sync {folder}"]
     assert {"sync frames", "sync new"} <= set(steps[:-3])
@@ -148,7 +148,7 @@ def test_a_killed_writer_leaves_only_whole_frames(root: Path, repository: Path) 
         for path in root.glob("*/*.jpg"):
             assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
         for sha256 in said:
-            assert FrameStore(root).read(sha256)
+            assert FolderFrames(root).read(sha256)
 
 
 def test_a_write_that_fails_leaves_nothing(root: Path, repository: Path) -> None:

@@ -1,23 +1,28 @@
-"""The same picture stands for every second, however much is left undecoded."""
+"""Every unit and every remark is the same, however much is left undecoded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.media import decode
 from pipeline.media.needed import Marked, NeededPictures
-from tests.clips import Clips, clips
+from pipeline.records import Gap, MediaEnd, Unit
+from tests.clips import Clips, clips, tones
 from tests.pipeline.media.watched import watch
 
 __all__ = ["clips"]
 
-MOVING = "testsrc2=s=160x120"
-"""Every picture differs from the one before."""
-
 X264 = ("-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p")
+
+MPEG2 = ("-c:v", "mpeg2video", "-bf", "2")
+X265 = ("-c:v", "libx265", "-x265-params")
+
+PAUSES = ("-vf", "select='lt(mod(t,2.5),0.6)'", "-fps_mode", "vfr")
+"""As a shared screen: pictures for a moment, then none for more than a second."""
 
 SHAPES = {
     "pyramid": ("mkv", "30", (*X264, "-bf", "3", "-x264-params", "b-pyramid=normal:keyint=250")),
@@ -27,7 +32,17 @@ SHAPES = {
     "transport": ("ts", "30", (*X264, "-bf", "3", "-g", "60")),
     "odd-rate": ("mkv", "17", (*X264, "-bf", "2")),
     "slow": ("mkv", "1/2", (*X264, "-bf", "2")),
-    "mpeg2": ("ts", "25", ("-c:v", "mpeg2video", "-bf", "2", "-q:v", "4")),
+    "mpeg2": ("ts", "25", (*MPEG2, "-q:v", "4")),
+    "short": ("mp4", "30", (*X264, "-g", "45", "-bf", "2")),
+    "short-transport": ("ts", "30", (*X264, "-g", "40", "-bf", "3", "-x264-params", "slices=3")),
+    "shorter-than-a-second": ("mkv", "30", (*X264, "-g", "10", "-bf", "3")),
+    "fast": ("mp4", "120", (*X264, "-g", "300", "-bf", "3")),
+    "refresh": ("ts", "30", (*X264, "-x264-params", "intra-refresh=1:keyint=30")),
+    "pauses": ("mkv", "30", (*X264, "-g", "20", "-bf", "3", *PAUSES)),
+    "closed-mpeg2": ("ts", "25", (*MPEG2, "-g", "15", "-flags", "+cgop", "-sc_threshold", "1e9")),
+    "mpeg2-file": ("mkv", "25", (*MPEG2, "-g", "12")),
+    "hevc-short": ("ts", "30", (*X265, "log-level=none:bframes=4:keyint=40:open-gop=0")),
+    "hevc-layers": ("mp4", "30", (*X265, "log-level=none:bframes=4:keyint=50:temporal-layers=3")),
     "mpeg4": ("mkv", "25", ("-c:v", "mpeg4", "-bf", "2")),
     "intra": ("mkv", "25", ("-c:v", "mjpeg", "-pix_fmt", "yuvj420p")),
     "hevc": ("mp4", "30", ("-c:v", "libx265", "-x265-params", "log-level=none:bframes=4")),
@@ -35,10 +50,10 @@ SHAPES = {
 }
 
 
-def moving(clips: Clips, shape: str, *output: str) -> Path:
+def moving(clips: Clips, shape: str, *output: str, size: str = "160x120") -> Path:
     container, fps, codec = SHAPES[shape]
-    source = ("-f", "lavfi", "-i", f"{MOVING}:r={fps}:d=6")
-    return clips.make(f"{shape}.{container}", *source, *codec, *output)
+    source = ("-f", "lavfi", "-i", f"testsrc2=s={size}:r={fps}:d=6")
+    return clips.make(f"{shape}.{container}", *source, *tones(6), *codec, *output)
 
 
 @pytest.fixture
@@ -61,36 +76,55 @@ def all_needed(needed: NeededPictures, packets: Iterable[object]) -> Iterator[Ma
     return (Marked(packet=packet, is_needed=True) for packet in packets)  # type: ignore[arg-type]
 
 
-def pictures(path: Path, start_s: int = 0) -> list[tuple[int, str, bool]]:
+Told = tuple[list[Unit], list[Gap], MediaEnd]
+
+
+def told(path: Path, start_s: int = 0) -> Told:
+    """All that the media process says of a recording, but for how long it took."""
     watched = watch(path, start_s=start_s)
-    assert watched.end.source_end_ms > 0
-    return [
-        (unit.second, unit.frame.sha256, unit.is_frame_held)
-        for unit in watched.units
-        if unit.frame is not None
-    ]
+    return [replace(unit, decode_ms=0.0) for unit in watched.units], watched.gaps, watched.end
+
+
+def pictures(said: Told) -> set[str]:
+    return {unit.frame.sha256 for unit in said[0] if unit.frame is not None}
 
 
 @pytest.mark.parametrize("start_s", [0, 2])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_leaving_pictures_undecoded_changes_no_picture(
+def test_leaving_pictures_undecoded_changes_nothing(
     clips: Clips, shape: str, start_s: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = moving(clips, shape)
-    found = pictures(path, start_s)
-    assert len({sha256 for _, sha256, _ in found}) > 1
+    found = told(path, start_s)
+    assert len(pictures(found)) > 1
     monkeypatch.setattr(NeededPictures, "mark", all_needed)
-    assert found == pictures(path, start_s)
+    assert found == told(path, start_s)
 
 
 @pytest.mark.parametrize(
-    ("shape", "share"), [("pyramid", 0.75), ("mpeg2", 0.5), ("intra", 0.1), ("no-b", 1.0)]
+    ("shape", "share"),
+    [
+        ("pyramid", 0.75),
+        ("no-b", 1.0),
+        ("intra", 0.1),
+        ("short", 0.5),
+        ("short-transport", 0.5),
+        ("shorter-than-a-second", 0.1),
+        ("mpeg2", 0.15),
+        ("closed-mpeg2", 0.2),
+        ("hevc", 0.6),
+        ("hevc-short", 0.45),
+        # A picture of a lower layer may be the reference of a higher one.
+        ("hevc-layers", 1.0),
+    ],
 )
 def test_what_nobody_is_fed_is_left_undecoded(
     clips: Clips, shape: str, share: float, decoded: list[int]
 ) -> None:
-    """x264's pyramid has a reference among its three B-pictures; MPEG-2's B-pictures are none."""
-    pictures(moving(clips, shape))
+    """Pictures that others are made from are left out only between the last needed one and the
+    next start.
+    """
+    told(moving(clips, shape))
     everything = 6 * int(SHAPES[shape][1])
     assert len(decoded) <= share * everything + 4
 
@@ -99,9 +133,22 @@ def test_two_fields_in_two_packets_stay_one_picture(
     clips: Clips, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = moving(clips, "pyramid", "-flags", "+ilme+ildct", "-x264-params", "tff=1")
-    found = pictures(path)
+    found = told(path)
     monkeypatch.setattr(NeededPictures, "mark", all_needed)
-    assert found == pictures(path)
+    assert found == told(path)
+
+
+def test_pictures_before_a_change_of_size_come_out_whole(
+    clips: Clips, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decoder lets go of what it holds back when the parameters of the stream change."""
+    parts = [moving(clips, "short-transport", size=size) for size in ("160x120", "176x144")]
+    path = clips.write("sizes.ts", b"".join(part.read_bytes() for part in parts))
+    found = told(path)
+    sizes = {(u.frame.width_px, u.frame.height_px) for u in found[0] if u.frame is not None}
+    assert sizes == {(160, 120), (176, 144)}
+    monkeypatch.setattr(NeededPictures, "mark", all_needed)
+    assert found == told(path)
 
 
 def damaged(path: Path, keep: Callable[[int], bool]) -> Path:
@@ -120,9 +167,27 @@ def test_after_the_first_damage_everything_is_decoded(
 ) -> None:
     """The picture of the second with the damage may be another; all later ones are the same."""
     path = damaged(moving(clips, "transport"), lambda position: position % 9973 > 3)
-    found = pictures(path)
+    found = told(path)[0]
     monkeypatch.setattr(NeededPictures, "mark", all_needed)
-    everything = pictures(path)
-    assert len(found) == len(everything)
-    different = [a[0] for a, b in zip(found, everything, strict=True) if a != b]
+    everything = told(path)[0]
+    assert [unit.pcm for unit in found] == [unit.pcm for unit in everything]
+    different = [a.second for a, b in zip(found, everything, strict=True) if a != b]
     assert len(different) <= 1
+
+
+@pytest.mark.parametrize("shape", ["short", "short-transport", "mpeg2-file", "hevc-short"])
+def test_a_lone_damage_reaches_no_further_than_its_group_of_pictures(
+    clips: Clips, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is concealed is concealed otherwise; damage that no fed picture shows is not looked
+    for.
+    """
+    whole = moving(clips, shape)
+    middle = whole.stat().st_size // 2
+    path = damaged(whole, lambda position: not 0 <= position - middle < 400)
+    found = told(path)[0]
+    monkeypatch.setattr(NeededPictures, "mark", all_needed)
+    everything = told(path)[0]
+    assert [unit.pcm for unit in found] == [unit.pcm for unit in everything]
+    different = [a.second for a, b in zip(found, everything, strict=True) if a != b]
+    assert len(different) <= 2

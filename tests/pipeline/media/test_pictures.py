@@ -71,6 +71,46 @@ def test_a_slanted_picture_stays_as_it_is_stored(clips: Clips) -> None:
     close(first(path), ffmpeg_picture(flat))
 
 
+@pytest.mark.parametrize("angle", [90, 180])
+def test_a_turned_picture_in_matroska_is_upright(clips: Clips, angle: int) -> None:
+    flat = clips.make("flat.mp4", *source(), *H264)
+    for flips in ((), ("-display_hflip",)):
+        path = clips.make(
+            f"turned{angle}{''.join(flips)}.mkv",
+            *("-display_rotation", str(angle), *flips, "-i", str(flat), "-c", "copy"),
+        )
+        close(first(path), ffmpeg_picture(path))
+
+
+@pytest.mark.parametrize("angle", [0, 90, 270])
+def test_a_picture_beside_whose_turn_lies_what_nobody_knows_is_upright(
+    clips: Clips, angle: int
+) -> None:
+    """TIFF pictures bring EXIF data, as the Motion JPEG of cameras does; PyAV 17 refuses it."""
+    flat = clips.make("flat.mov", *source(), "-c:v", "tiff")
+    path = clips.make(
+        f"exif{angle}.mov", "-display_rotation", str(angle), "-i", str(flat), "-c", "copy"
+    )
+    with av.open(str(path)) as container:
+        frame = next(container.decode(video=0))
+    if int(av.__version__.split(".")[0]) < 18:
+        with pytest.raises(ValueError, match="not a valid"):
+            len(frame.side_data)
+    close(first(path), ffmpeg_picture(path))
+
+
+def test_a_turn_that_begins_in_mid_stream_is_followed(clips: Clips) -> None:
+    flat = clips.make("flat2.ts", *source(seconds=2), *H264, "-g", "1")
+    turned = clips.make(
+        "sei.ts",
+        *("-i", str(flat), "-c", "copy"),
+        *("-bsf:v", "h264_metadata=display_orientation=insert:rotate=90"),
+    )
+    joined = clips.write("turns.ts", flat.read_bytes() + turned.read_bytes())
+    found = {(f.width_px, f.height_px) for f in watch(joined).own_frames.values()}
+    assert found == {(64, 48), (48, 64)}
+
+
 # --- shape and size ----------------------------------------------------------------------------
 
 
@@ -100,6 +140,8 @@ def test_pixels_that_are_not_square_are_shown_in_their_shape(
     [
         ("161x121", 448, (161, 121)),  # never enlarged
         ("2x2", 448, (2, 2)),
+        ("1x1", 448, (1, 1)),
+        ("3x5", 448, (3, 5)),
         ("640x360", 448, (448, 252)),
         ("360x640", 448, (252, 448)),
         ("1280x16", 448, (448, 6)),  # 5.6

@@ -97,7 +97,8 @@ def check_rules(watched: Watched) -> None:
         assert heard.size == 16_000
         assert np.isfinite(heard).all()
         assert np.abs(heard).max() <= 1.0
-        assert np.count_nonzero(heard) <= unit.real_samples + 64  # a filter rings past the edge
+        # A filter rings past each edge of a hole, of which a second may have a few.
+        assert np.count_nonzero(heard) <= unit.real_samples + 256
     for unit, following in pairwise(units):
         assert unit.synthetic_samples == 0
         assert unit.end_ms == unit.start_ms + 1000

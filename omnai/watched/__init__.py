@@ -1,0 +1,1 @@
+"""A folder in which recordings appear, and what has become of each."""

@@ -1,0 +1,1 @@
+"""Fetches recordings from links, on a process that owns no engine."""
