@@ -238,13 +238,13 @@ def _parts(clocks: dict[int, StreamClock]) -> Iterator[dict[int, Joint]]:
 
 
 def _steps_of_parts(index: int, clocks: dict[int, StreamClock]) -> list[Joint]:
-    """A stream's smaller steps back where another one jumps or all others step: less overlaps."""
+    """A stream's smaller steps back where another one jumps. Where none does, two parts overlap by
+    less, and stay where their own times put them."""
     others = [clock for other, clock in clocks.items() if other != index]
     return [
         step
         for step in clocks[index].steps
         if any(_is_beside(step, clock.parts) for clock in others)
-        or (others and all(_is_beside(step, clock.steps) for clock in others))
     ]
 
 

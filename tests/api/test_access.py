@@ -25,6 +25,10 @@ def test_every_route_but_health_and_sign_in_needs_a_key(app: Flask) -> None:
         path = re.sub("<[^>]*>", "1", rule.rule)
         for method in rule.methods or set():
             answer = client.open(path, method=method, buffered=True)
+            if method == "OPTIONS" and path.startswith("/v1/uploads"):
+                # What the protocol lets anybody ask: its version and limits, for all paths alike.
+                assert (answer.status_code, answer.data) == (204, b"")
+                continue
             assert answer.status_code in (401, 302, 303), (method, path)
             if path.startswith("/v1"):
                 assert answer.headers["WWW-Authenticate"].startswith("Bearer")

@@ -239,6 +239,7 @@ class Night(RuleBasedStateMachine):
     def finish(self, slot: str, faults: bool) -> None:
         if not faults:
             self.reach_end_of_source(slot)
+            self.jobs_move_along_the_edges_only()  # a step of its own
         process = self.running.get(slot)
         if process is None:
             return
