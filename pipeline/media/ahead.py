@@ -74,7 +74,10 @@ def ahead(items: Generator[T, None, None], *, depth: int, beat: Beat) -> Generat
         made.put(_End(error))
 
     thread = threading.Thread(target=run, daemon=True, name="pass-ahead")
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:  # its stack does not fit under the limit
+        raise MemoryError from error
     try:
         while True:
             try:
