@@ -196,8 +196,10 @@ class UnitMerger:
 
     def _end(self) -> MediaEnd:
         counts = self._counts
+        for book in self._source.pass_remarks:
+            self._source.remarks.take_over(book)
         if counts["units"] == 0:
-            raise self._nothing_fed()
+            raise self._nothing_fed()  # by what both passes noted
         last = self._pictures.next
         if last is not None and last.before is not None:
             self._fed.end(last.before.time, stood=last.is_hole_trusted)
@@ -206,8 +208,6 @@ class UnitMerger:
             self._source.remarks.note(
                 "layout_changed", f"the sound's channels change: {', '.join(mixdown.layouts[:8])}"
             )
-        for book in self._source.pass_remarks:
-            self._source.remarks.take_over(book)
         return MediaEnd(
             source_end_ms=milliseconds(self._content_end),
             units=counts["units"],
