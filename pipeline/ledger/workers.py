@@ -20,6 +20,8 @@ class WorkerState(str, Enum):
     READY = "ready"
     LEAVING = "leaving"
     GONE = "gone"
+    QUARANTINED = "quarantined"
+    """Its process was killed and does not go: a person must look at the GPU."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from pipeline.ledger.schema.epochs import EpochRow, GapRow, UnitRow
 from pipeline.ledger.schema.fetches import FetchRow
 from pipeline.ledger.schema.jobs import BlobRow, HoldingRow, JobRow, RecordingRow
 from pipeline.ledger.schema.notes import FindingNoteRow
+from pipeline.ledger.schema.queue import QueueRow, TallyRow
 from pipeline.ledger.schema.reruns import RerunRow
 from pipeline.ledger.schema.service import AuditRow, IdempotencyRow, WorkerRow
 from pipeline.ledger.schema.texts import (
@@ -40,9 +41,11 @@ __all__ = [
     "HoldingRow",
     "IdempotencyRow",
     "JobRow",
+    "QueueRow",
     "RecordingRow",
     "RerunRow",
     "SignInRow",
+    "TallyRow",
     "UnitRow",
     "UploadRow",
     "WorkerRow",

@@ -69,6 +69,10 @@ class RecordingRow(Base):
     """As first submitted; a job keeps the name it was asked with."""
     probe: Mapped[Document | None]
     created_at: Mapped[CreatedAt]
+    keep_until: Mapped[datetime | None]
+    """Afterwards it may be deleted; none for as long as the installation keeps recordings."""
+    held_at: Mapped[datetime | None]
+    """Under legal hold since then: neither it nor its jobs are deleted by anybody."""
 
 
 _STATE_TIME_CASES = " ".join(
@@ -140,6 +144,12 @@ class JobRow(Base):
     """Where the next claim starts, as a rerun asked; none for the start of the options."""
     probe: Mapped[Document | None]
     """The recording with the streams that the caller chose; none where it is the recording's."""
+    ready_by: Mapped[datetime | None]
+    """When its brief is wanted."""
+    keep_until: Mapped[datetime | None]
+    """Afterwards it may be deleted; none for as long as the installation keeps jobs."""
+    held_at: Mapped[datetime | None]
+    """Under legal hold since then."""
 
 
 class HoldingRow(Base):

@@ -17,7 +17,7 @@ from pipeline.ledger.schema.columns import (
     is_sha256,
 )
 
-WORKER_STATES = ("loading", "ready", "leaving", "gone")
+WORKER_STATES = ("loading", "ready", "leaving", "gone", "quarantined")
 
 
 class IdempotencyRow(Base):
