@@ -119,11 +119,12 @@ def test_a_loop_slower_than_the_deadline_is_no_hang(clips: Clips) -> None:
 
 
 def test_processor_time_is_limited(clips: Clips) -> None:
-    slow = clips.make(
-        "slow.mkv",
-        *("-f", "lavfi", "-i", "testsrc2=s=640x480:r=30:d=40"),
+    once = clips.make(
+        "once.mkv",
+        *("-f", "lavfi", "-i", "testsrc2=s=1280x720:r=30:d=10"),
         *("-c:v", "libx264", "-preset", "ultrafast", "-g", "300"),
     )
+    slow = clips.make("slow.mkv", "-stream_loop", "23", "-i", str(once), "-c", "copy")
     units = 0
     with child(slow, cpu_s=1) as media, pytest.raises(MediaStopped) as caught:  # noqa: PT012
         for event in media:
