@@ -35,6 +35,9 @@ FAULT_CHARS_MAX = 4000
 
 CAPABILITIES_S = 60.0
 
+KEPT_BYTES_MAX = 4 * 1024**2
+"""Of memory that the media process has freed, how much may stay with it; a larger piece, as two
+pictures of 1080p, goes back at once."""
 
 SKIPPED_SHARE = 1 / 50
 """Of a second's wall time, what a second before the wanted start may take: only its sound is
@@ -157,6 +160,10 @@ class MediaChild:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def kill(self) -> None:
+        """End it at once, from any thread or signal handler; what it had sent may be cut off."""
+        self._process.kill()
 
     def close(self) -> None:
         """End the process; idempotent."""
@@ -284,5 +291,8 @@ def _environment() -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "LC_ALL": "C.UTF-8",
         "MALLOC_ARENA_MAX": "2",  # one heap per thread would use up the address space
+        # Set, they stay: by itself glibc keeps for later what the index of a long file took once.
+        "MALLOC_MMAP_THRESHOLD_": str(KEPT_BYTES_MAX),
+        "MALLOC_TRIM_THRESHOLD_": str(KEPT_BYTES_MAX),
         "OPENBLAS_NUM_THREADS": "1",  # a thread that runs already is outside what is confined later
     }

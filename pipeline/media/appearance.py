@@ -34,6 +34,10 @@ class Appearance:
         self._primaries = context.color_primaries
         self._range = context.color_range
 
+    def follow(self, context: Any) -> None:
+        """From here on pictures come from this decoder."""
+        self._context = context
+
     @property
     def aspect(self) -> Fraction:
         """Width over height of a stored pixel, as the decoder stands; square where nothing says.

@@ -60,10 +60,12 @@ def open_container(
     *,
     is_fragment_cut: bool = False,
     has_stored_times_only: bool = False,
+    view: Any = None,
 ) -> InputContainer:
     """Open `path` for reading. Raises RecordingRefused with a reason a person can act on.
 
-    With `has_stored_times_only` a packet has a time where the file gives it one, and else none.
+    With `has_stored_times_only` a packet has a time where the file gives it one, and else none. A
+    `view` is a file object over `path` that is read in its place.
     """
     options = {
         "format_whitelist": DEMUXERS,
@@ -78,7 +80,7 @@ def open_container(
     try:
         # The prefix keeps `concat:`, `http:` and kin from being taken for a protocol.
         container = av.open(
-            "file:" + os.path.abspath(path),  # noqa: PTH100
+            "file:" + os.path.abspath(path) if view is None else view,  # noqa: PTH100
             options=options,
             metadata_errors="replace",
         )

@@ -141,17 +141,17 @@ class NeededPackets:
         self._tail_bytes = 0
         self._start: list[_Held] = []
         """A start with what leads it, until it is known whether a leading picture is needed."""
-        self._is_leaving_out = True
+        self.is_leaving_out = True
 
     def keep_all(self) -> None:
         """From here on nothing is left out: the next picture that can be decoded stands in for one
         that cannot, whichever it is."""
-        self._is_leaving_out = False
+        self.is_leaving_out = False
 
     def choose(self, marked: Iterable[Marked]) -> Iterator[Packet[Stream]]:
         """The packets to decode, in order."""
         for mark in marked:
-            if not self._is_leaving_out:
+            if not self.is_leaving_out:
                 yield from self._all_held()
                 yield mark.packet
                 continue
@@ -167,7 +167,7 @@ class NeededPackets:
                 yield from self._follow(held)
         if self._start:
             yield from self._begin(is_sure=True)
-        if not self._is_leaving_out:
+        if not self.is_leaving_out:
             yield from self._all_held()
 
     def _begin(self, *, is_sure: bool) -> Iterator[Packet[Stream]]:

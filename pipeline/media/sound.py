@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.stream import Stream
 
-    from pipeline.media.decode import Track
+    from pipeline.media.track import Track
 
 STORED_TIMES = frozenset({"mpegts", "mpeg", "aac"})
 """Formats whose sound is dated by the stored times only. FFmpeg dates the other frames of a PES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import chain
-from typing import Any
 
 from pipeline.clock import milliseconds
 from pipeline.errors import RecordingRefused
@@ -15,19 +15,15 @@ from pipeline.media.appearance import Appearance
 from pipeline.media.audio import AudioPlacer
 from pipeline.media.bounds import check_container, check_scan, check_streams
 from pipeline.media.container import check_file, is_encrypted, open_container
-from pipeline.media.decode import (
-    THREADS,
-    PictureTimes,
-    Track,
-    look_at_times,
-    pictures,
-)
+from pipeline.media.decode import PictureTimes, look_at_times, pictures
 from pipeline.media.mixdown import Mixdown
 from pipeline.media.remarks import RemarkBook
 from pipeline.media.scan import Scan, scan_packets
 from pipeline.media.seconds import AudioSecond
-from pipeline.media.sound import STORED_TIMES, Sound, sounds
+from pipeline.media.sound import Sound, sounds
 from pipeline.media.streams import choose
+from pipeline.media.track import Track
+from pipeline.media.tracks import Tracks
 from pipeline.media.video import PictureSecond, first_of_each_second
 from pipeline.records import MediaStream, Probe
 from pipeline.settings import MediaLimits
@@ -74,8 +70,8 @@ class _Opening:
         self._heard = RemarkBook()
         self._seen = RemarkBook()
         self._scan = Scan()
-        self._format_name = ""
         self._is_out_of_memory = False
+        self._tracks = Tracks(path, limits)
 
     def open(self) -> Source:
         size = check_file(self._path, file_bytes_max=self._limits.file_bytes)
@@ -84,8 +80,8 @@ class _Opening:
             self._scan = scan_packets(container, start_s=self._start_s, pulse=self._pulse)
             check_streams(container, self._limits)
             choice = choose(container, self._scan, **self._wanted)
-            duration_us = container.duration
-            self._format_name = container.format.name
+            duration_us, format_name = container.duration, container.format.name
+            self._tracks.learn(container, self._scan)
             chosen = [s.index for s in (choice.audio, choice.video) if s is not None]
             video_index = None if choice.video is None else choice.video.index
             audio_index = None if choice.audio is None else choice.audio.index
@@ -102,7 +98,7 @@ class _Opening:
         if audio_track is not None:
             audio_track.origin = origin
         probe = Probe(
-            format=self._format_name,
+            format=format_name,
             size_bytes=size,
             origin_ms=milliseconds(origin),
             declared_duration_ms=None if duration_us is None else max(duration_us // 1000, 0),
@@ -181,18 +177,11 @@ class _Opening:
         first_packet: int = 0,
         remarks: RemarkBook,
         is_sound: bool = False,
+        may_skip: bool = False,
     ) -> Track | None:
         if index is None:
             return None
-        container = open_container(
-            self._path,
-            has_stored_times_only=is_sound and self._format_name in STORED_TIMES,
-        )
-        stream: Any = container.streams[index]
-        if stream.type == "video":
-            stream.thread_type = "AUTO"
-            stream.thread_count = THREADS
-            stream.codec_context.options = {"max_pixels": str(self._limits.frame_pixels)}
+        container, stream = self._tracks.open(index, is_sound=is_sound, is_strict=may_skip)
         track = Track(
             container,
             stream,
@@ -200,6 +189,7 @@ class _Opening:
             first_packet=first_packet,
             remarks=remarks,
             pulse=self._pulse,
+            fresh_decoder=partial(self._tracks.decoder, index) if may_skip else None,
         )
         track.pixels_max = self._limits.frame_pixels
         return track
@@ -236,10 +226,15 @@ class _Opening:
         if index is None or times.first is None:
             return
         first_packet = self._scan.streams[index].key_before_start if self._start_s else 0
-        track = self._track(index, first_packet=first_packet, remarks=self._seen)
+        may_skip = not (times.is_by_decode_order or times.is_interlaced)
+        track = self._track(
+            index,
+            first_packet=first_packet,
+            remarks=self._seen,
+            may_skip=may_skip and not self._scan.streams[index].corrupt,
+        )
         assert track is not None
         track.origin = origin
-        track.may_skip = not (times.is_by_decode_order or times.is_interlaced)
         found = pictures(
             track,
             times,

@@ -79,13 +79,24 @@ class UnitMerger:
 
     def _following(self) -> tuple[int, Fraction] | None:
         """Second and exact time of the next content; None at the end of both passes."""
+        self._pass_over()
         found = []
         if self._audio.next is not None:
             sound = self._audio.next
             found.append((sound.second, Fraction(sound.real_start, SAMPLE_RATE_HZ)))
-        if self._pictures.next is not None and self._pictures.next.time is not None:
-            found.append((int(self._pictures.next.time), self._pictures.next.time))
+        if self._pictures.next is not None and self._pictures.next.own is not None:
+            time = self._pictures.next.own.time
+            found.append((int(time), time))
         return min(found, key=lambda item: item[1]) if found else None
+
+    def _pass_over(self) -> None:
+        """Where there is sound before the time up to which no picture comes, it need not wait."""
+        while self._pictures.next is not None and self._pictures.next.is_without:
+            if self._audio.next is not None and self._audio.next.second < (
+                self._pictures.next.second or 0
+            ):
+                return
+            self._pictures.take()
 
     def _unit(self, second: int, began: float) -> Unit | None:
         sound = self._sound(second)
@@ -126,9 +137,8 @@ class UnitMerger:
 
     def _frame(self, second: int) -> tuple[Frame | None, bool]:
         upcoming = self._pictures.next
-        if upcoming is not None and upcoming.second == second:
+        if upcoming is not None and upcoming.own is not None and upcoming.second == second:
             self._pictures.take()
-            assert upcoming.own is not None
             self._content_end = max(self._content_end, upcoming.own.time)
             self._see_last_picture()
             self._is_hole_trusted = True
