@@ -15,10 +15,18 @@ document.getElementById("recording").removeAttribute("form");
 
 const NOT_SENT = "Nothing was submitted. Please mend what is marked below.";
 const STREAMS = ["audio_stream", "video_stream"];
+const WHEN = ["priority", "not_before", "ready_by", "zone"];
 const FIELDS = [
   ...["recording", "source_url", "portfolio", "objective", "title", "event_date", "engine"],
   ...STREAMS,
+  ...WHEN,
 ];
+
+// Times are the reader's own where nothing else was said.
+const zone = form.elements.zone;
+if (zone.value === zone.defaultValue && !form.elements.ready_by.value && !form.elements.not_before.value) {
+  zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? zone.value;
+}
 
 /** The upload that is there already, so that a second try sends no file twice. */
 const kept = { file: null, id: form.elements.recording_id.value || null };
@@ -163,7 +171,7 @@ function givenStreams() {
 async function checked(portfolio, link) {
   const body = new FormData();
   if (link) body.append("source_url", link);
-  for (const name of ["objective", "title", "event_date", "engine", ...STREAMS]) {
+  for (const name of ["objective", "title", "event_date", "engine", ...STREAMS, ...WHEN]) {
     body.append(name, form.elements[name].value);
   }
   if (portfolio.file) body.append("portfolio", portfolio.file);
@@ -174,10 +182,10 @@ async function checked(portfolio, link) {
     body,
   });
   if (!response.ok) throw await problemOf(response);
-  return (await response.json()).portfolio;
+  return response.json();
 }
 
-async function submitJob(recordingId, link, portfolio) {
+async function submitJob(recordingId, link, { portfolio, schedule }) {
   const body = JSON.stringify({
     ...(link ? { source_url: link } : { recording_id: recordingId }),
     portfolio,
@@ -186,6 +194,7 @@ async function submitJob(recordingId, link, portfolio) {
     event_date: form.elements.event_date.value || null,
     engine: form.elements.engine.value,
     options: givenStreams(),
+    ...schedule,
   });
   if (attempt.body !== body) attempt = { body, key: newKey() };
   const response = await fetch("/v1/jobs", {
@@ -213,7 +222,7 @@ async function run() {
     const both = "Give a file or a link, not both.";
     throw new Refused({ errors: [{ pointer: "/source_url", detail: both }] });
   }
-  const holdings = await checked(portfolio, link);
+  const asked = await checked(portfolio, link);
   if (file && kept.file !== file) {
     upload.hidden = false;
     stop.hidden = false;
@@ -222,7 +231,7 @@ async function run() {
     kept.file = file;
     form.elements.recording_id.value = kept.id;
   }
-  const id = await submitJob(kept.id, link, holdings);
+  const id = await submitJob(kept.id, link, asked);
   location.assign(form.dataset.job.replace("JOB", encodeURIComponent(id)));
 }
 

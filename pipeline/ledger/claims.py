@@ -10,12 +10,14 @@ from sqlalchemy import ColumnElement, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from pipeline.errors import ContextTooLong
-from pipeline.ledger import dossiers, jobs
+from pipeline.ledger import dossiers, jobs, queue
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import LedgerRefused, SlotBusy
 from pipeline.ledger.jobs import SLOT_INDEX
+from pipeline.ledger.queue import QueueState
 from pipeline.ledger.schema import BlobRow, EpochRow, JobRow, RecordingRow
+from pipeline.night import Night
 from pipeline.records import (
     EndReason,
     EngineInfo,
@@ -43,6 +45,8 @@ class Claimed:
     """First source second of this epoch."""
     prompt: str
     """Exact text; its digest is in the epoch's row."""
+    closes_in_s: float | None
+    """From the claim until the night's window closes; none where there is no window."""
 
 
 def claim(
@@ -53,8 +57,10 @@ def claim(
     host: str,
     pid: int,
     prompt: MakePrompt,
+    night: Night | None = None,
 ) -> Claimed | None:
-    """Open the next epoch of the first job in the queue; none where nothing waits for this engine.
+    """Open the next epoch of the first job in the queue; none where nothing waits for this engine,
+    where the queue is paused, and outside the window of `night`, by the database's clock.
 
     A job whose context is too long fails without an epoch, and the next one is looked at. Raises
     SlotBusy where another epoch still holds the slot, and whatever else `prompt` raises; the job
@@ -63,6 +69,11 @@ def claim(
     try:
         while True:
             with database.transaction() as session:
+                if not queue.is_open_to_claims(session):
+                    return None
+                now = session.execute(select(func.now())).scalar_one()
+                if night is not None and not night.is_open(now):
+                    return None
                 job = session.scalar(
                     select(JobRow)
                     .where(*_claimable(engine.name))
@@ -72,8 +83,10 @@ def claim(
                 )
                 if job is None:
                     return None
+                closes_at = None if night is None else night.closes_at(now)
+                closes_in_s = None if closes_at is None else (closes_at - now).total_seconds()
                 try:
-                    return _open(session, job, engine, slot, host, pid, prompt)
+                    return _open(session, job, engine, slot, host, pid, prompt, closes_in_s)
                 except ContextTooLong as refused:
                     jobs.refuse(
                         session,
@@ -87,9 +100,14 @@ def claim(
         raise
 
 
-def waiting(database: Database, *, engine: str | None) -> int:
+def waiting(database: Database, *, engine: str | None, night: Night | None = None) -> int:
     """How many jobs could be claimed now; of one engine, or of all."""
     with database.transaction() as session:
+        if queue.read_state(session) is not QueueState.OPEN:
+            return 0
+        now = session.execute(select(func.now())).scalar_one()
+        if night is not None and not night.is_open(now):
+            return 0
         wanted = select(func.count()).select_from(JobRow).where(*_claimable(engine))
         return session.execute(wanted).scalar_one()
 
@@ -111,6 +129,7 @@ def _open(
     host: str,
     pid: int,
     prompt: MakePrompt,
+    closes_in_s: float | None,
 ) -> Claimed:
     request = dossiers.request_of(job)
     holdings = dossiers.holdings_of(session, job.id)
@@ -148,6 +167,7 @@ def _open(
         holdings=holdings,
         start_s=start_s,
         prompt=text,
+        closes_in_s=closes_in_s,
     )
 
 
