@@ -13,6 +13,14 @@ depends_on = None
 STATES = "state IN ('loading', 'ready', 'leaving', 'gone')"
 STATES_NOW = "state IN ('loading', 'ready', 'leaving', 'gone', 'quarantined')"
 
+ASKED_BY_DELETION = {
+    "evidence": ("first_sequence", "last_sequence"),
+    "findings": ("first_sequence", "last_sequence"),
+    "evidence_frames": ("frame_ms",),
+    "finding_frames": ("frame_ms",),
+}
+"""Columns that refer to units and frames, each of which is looked for there when it is deleted."""
+
 
 def upgrade() -> None:
     time = sa.DateTime(timezone=True)
@@ -40,9 +48,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_tallies")),
     )
     _replace_states(STATES_NOW)
+    for table, column in _asked():
+        op.create_index(_index(table, column), table, ["job_id", "epoch", column])
 
 
 def downgrade() -> None:
+    for table, column in _asked():
+        op.drop_index(_index(table, column), table_name=table)
     op.execute("UPDATE workers SET state = 'leaving' WHERE state = 'quarantined'")
     _replace_states(STATES)
     op.drop_table("tallies")
@@ -51,6 +63,14 @@ def downgrade() -> None:
         op.drop_column(table, "held_at")
         op.drop_column(table, "keep_until")
     op.drop_column("jobs", "ready_by")
+
+
+def _asked() -> list[tuple[str, str]]:
+    return [(table, column) for table, columns in ASKED_BY_DELETION.items() for column in columns]
+
+
+def _index(table: str, column: str) -> str:
+    return op.f(f"ix_{table}_job_id_epoch_{column}")
 
 
 def _replace_states(condition: str) -> None:

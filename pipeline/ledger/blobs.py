@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from abc import ABC, abstractmethod
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pipeline.ledger.errors import BlobDamaged, BlobMissing, UploadUnknown
+from pipeline.ledger.folders import Stored, is_ours, untouched
 from pipeline.ledger.ids import is_id
 
 INCOMING = "incoming"
@@ -50,10 +52,16 @@ class BlobStore(ABC):
         """Forget an upload under way. Idempotent; what was committed stays."""
         self._incoming(upload_id).unlink(missing_ok=True)
 
-    def under_way(self) -> tuple[str, ...]:
-        """The uploads that have a temporary file on this machine."""
+    def under_way(self, *, after: float = -math.inf, since: float = math.inf) -> tuple[str, ...]:
+        """The uploads that have a temporary file on this machine, last changed from `after` to
+        before `since`."""
         folder = self._root / INCOMING
-        return tuple(path.name for path in folder.iterdir()) if folder.exists() else ()
+        found = [path for path in folder.iterdir() if is_ours(path)] if folder.exists() else []
+        return tuple(path.name for path in found if after <= _changed_at(path) < since)
+
+    @abstractmethod
+    def clear_staged(self) -> None:
+        """Remove the local copies that a killed process has left, where there are such."""
 
     @abstractmethod
     def commit(self, upload_id: str, sha256: str) -> None:
@@ -84,8 +92,15 @@ class BlobStore(ABC):
         """
 
     @abstractmethod
+    def untouched(self, *, since: float) -> Iterator[Stored]:
+        """The blobs that were written before `since` (seconds of the epoch), whoever names them.
+
+        Whatever else lies there is somebody else's and not told.
+        """
+
+    @abstractmethod
     def remove(self, sha256: str) -> None:
-        """Idempotent; the caller has seen that no recording names it."""
+        """Idempotent; the caller holds the lock of its row, and has seen that nobody names it."""
 
     def _incoming(self, upload_id: str) -> Path:
         if not is_id(upload_id):
@@ -134,8 +149,16 @@ class FolderBlobs(BlobStore):
         file.seek(start)
         return _Pieces(file, end - start)
 
+    def untouched(self, *, since: float) -> Iterator[Stored]:
+        return untouched(self._root, "", since=since)
+
     def remove(self, sha256: str) -> None:
-        self.path(sha256).unlink(missing_ok=True)
+        path = self.path(sha256)
+        if is_ours(path):
+            path.unlink(missing_ok=True)
+
+    def clear_staged(self) -> None:
+        """There are none: what lies here is read where it lies."""
 
     def path(self, sha256: str) -> Path:
         """Where it is, or would be."""
@@ -172,6 +195,13 @@ class _Pieces(Iterator[bytes]):
 
     def close(self) -> None:
         self._file.close()
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:  # it was stored or given up just now
+        return math.inf
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -47,6 +47,16 @@ class Fingerprint:
     """As S3 makes it of an upload in parts: the digest of its parts' digests, in base 64."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """One object as a list tells of it."""
+
+    key: str
+    size_bytes: int
+    modified_at: float
+    """Seconds of the epoch, by the service's clock."""
+
+
 def fingerprint(path: Path) -> Fingerprint:
     """Reads the file once. Lets OSError through."""
     size_bytes = path.stat().st_size
@@ -157,6 +167,29 @@ class Bucket:
     def open(self, key: str, *, start: int = 0, end: int | None = None) -> ObjectBytes:
         """From `start` up to before `end`, or all of it; asks at once, reads when it is taken."""
         return ObjectBytes(self, key, start=start, end=end)
+
+    def listed(self, prefix: str = "") -> Iterator[Listed]:
+        """What lies under a prefix, in order of the keys, asked for as it is taken."""
+        wanted = {"Bucket": self._name, "Prefix": self._key(prefix)}
+        following: dict[str, str] = {}
+        while True:
+            with self._translated():
+                page = self._client.list_objects_v2(**wanted, **following)
+            for found in page.get("Contents", ()):
+                yield Listed(
+                    key=found["Key"][len(self._key("")) :],
+                    size_bytes=found["Size"],
+                    modified_at=found["LastModified"].timestamp(),
+                )
+            if not page.get("IsTruncated"):
+                return
+            following = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def modified_at(self, key: str) -> float:
+        """Seconds of the epoch, by the service's clock."""
+        with self._translated():
+            head = self._client.head_object(Bucket=self._name, Key=self._key(key))
+        return float(head["LastModified"].timestamp())
 
     def remove(self, key: str) -> None:
         """Idempotent."""

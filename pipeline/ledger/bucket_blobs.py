@@ -6,6 +6,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,8 +16,14 @@ from pathlib import Path
 from pipeline.ledger.blobs import BlobStore, blob_name
 from pipeline.ledger.bucket import Bucket, fingerprint
 from pipeline.ledger.errors import BlobDamaged, BlobMissing, StorageFull
+from pipeline.ledger.folders import Stored, digest_in, is_ours
 
 STAGED = "staged"
+
+_AFTER_BLOBS = "g"
+"""Keys are listed in order, and those of blobs begin with a digit or a letter up to f."""
+
+_STAGED_NAME = re.compile("[0-9a-f]{32}")
 
 
 class BucketBlobs(BlobStore):
@@ -66,8 +73,23 @@ class BucketBlobs(BlobStore):
             return iter(())
         return self._bucket.open(name, start=start, end=end)
 
+    def untouched(self, *, since: float) -> Iterator[Stored]:
+        for found in self._bucket.listed():
+            if found.key >= _AFTER_BLOBS:
+                return
+            folder, _, name = found.key.partition("/")
+            digest = digest_in(name, "")
+            if digest is not None and digest[:2] == folder and found.modified_at < since:
+                yield Stored(
+                    sha256=digest, size_bytes=found.size_bytes, changed_at=found.modified_at
+                )
+
     def remove(self, sha256: str) -> None:
         self._bucket.remove(blob_name(sha256))
+
+    def clear_staged(self) -> None:
+        if (self._root / STAGED).is_dir():
+            _sweep(self._root / STAGED)
 
     def _bring(self, name: str, sha256: str, path: Path, pulse: Callable[[], None]) -> None:
         digest = hashlib.sha256()
@@ -109,8 +131,10 @@ def _claimed(folder: Path) -> Iterator[Path]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the files whose process is gone: its lock went with it."""
+    """Remove the files whose process is gone: its lock went with it. Others' are left alone."""
     for path in folder.iterdir():
+        if _STAGED_NAME.fullmatch(path.name) is None or not is_ours(path):
+            continue
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

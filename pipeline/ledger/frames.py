@@ -5,14 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import uuid
 from abc import ABC, abstractmethod
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 from pipeline.files import write_whole
 from pipeline.ledger.bucket import Bucket
 from pipeline.ledger.errors import BlobMissing, FrameDamaged, FrameMissing
+from pipeline.ledger.folders import Stored, digest_in, is_ours, parts, untouched
 from pipeline.records import FRAME_BYTES_MAX, Frame
+
+ENDING = ".jpg"
+
+FOLDER = "frames/"
+"""Of a bucket."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -44,6 +52,21 @@ class FrameStore(ABC):
         return jpeg
 
     @abstractmethod
+    def untouched(self, *, since: float) -> Iterator[Stored]:
+        """The frames that were last kept before `since` (seconds of the epoch), whoever names them.
+
+        Whatever else lies there is somebody else's and not told.
+        """
+
+    @abstractmethod
+    def remove(self, sha256: str, *, since: float) -> bool:
+        """Unless it was kept again after `since`; return whether it was removed. Idempotent."""
+
+    def clear_parts(self, *, since: float, is_dry_run: bool = False) -> int:
+        """Remove what killed processes were writing before `since`; return how much that was."""
+        return 0
+
+    @abstractmethod
     def _put(self, sha256: str, jpeg: bytes) -> None: ...
 
     @abstractmethod
@@ -58,7 +81,7 @@ class FolderFrames(FrameStore):
 
     def _put(self, sha256: str, jpeg: bytes) -> None:
         path = self.path(sha256)
-        if not _holds(path, jpeg):
+        if not (_holds(path, jpeg) and _touched(path)):
             self._make_folder(path.parent)
             write_whole(path, jpeg)
         # Also where the file was there: whoever renamed it may have died before this.
@@ -69,6 +92,34 @@ class FolderFrames(FrameStore):
             return self.path(sha256).read_bytes()
         except FileNotFoundError:
             raise FrameMissing from None
+
+    def untouched(self, *, since: float) -> Iterator[Stored]:
+        return untouched(self._root, ENDING, since=since)
+
+    def remove(self, sha256: str, *, since: float) -> bool:
+        """Moved aside first: whoever keeps it meanwhile has touched it, or does not find it."""
+        path = self.path(sha256)
+        aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+        if not is_ours(path):
+            return False
+        try:
+            path.rename(aside)
+        except FileNotFoundError:
+            return False
+        is_old = aside.stat().st_mtime < since
+        if not is_old:
+            with suppress(FileExistsError):  # the same bytes, written anew
+                os.link(aside, path)
+        aside.unlink()
+        return is_old
+
+    def clear_parts(self, *, since: float, is_dry_run: bool = False) -> int:
+        count = 0
+        for part in parts(self._root, since=since):
+            count += 1
+            if not is_dry_run:
+                part.unlink(missing_ok=True)
+        return count
 
     def path(self, sha256: str) -> Path:
         """Where it is, or would be."""
@@ -87,12 +138,31 @@ class BucketFrames(FrameStore):
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
 
+    def untouched(self, *, since: float) -> Iterator[Stored]:
+        for found in self._bucket.listed(FOLDER):
+            folder, _, name = found.key.removeprefix(FOLDER).partition("/")
+            digest = digest_in(name, ENDING)
+            if digest is not None and digest[:2] == folder and found.modified_at < since:
+                yield Stored(
+                    sha256=digest, size_bytes=found.size_bytes, changed_at=found.modified_at
+                )
+
+    def remove(self, sha256: str, *, since: float) -> bool:
+        key = f"{FOLDER}{frame_name(sha256)}"
+        try:
+            if self._bucket.modified_at(key) >= since:
+                return False
+        except BlobMissing:
+            return False
+        self._bucket.remove(key)
+        return True
+
     def _put(self, sha256: str, jpeg: bytes) -> None:
-        self._bucket.put(f"frames/{frame_name(sha256)}", jpeg, sha256=sha256)
+        self._bucket.put(f"{FOLDER}{frame_name(sha256)}", jpeg, sha256=sha256)
 
     def _get(self, sha256: str) -> bytes:
         try:
-            with closing(self._bucket.open(f"frames/{frame_name(sha256)}")) as pieces:
+            with closing(self._bucket.open(f"{FOLDER}{frame_name(sha256)}")) as pieces:
                 return b"".join(pieces)
         except BlobMissing:
             raise FrameMissing from None
@@ -102,7 +172,7 @@ def frame_name(sha256: str) -> str:
     """`ab/abcdef….jpg`. Raises FrameMissing for what is no digest."""
     if _DIGEST.fullmatch(sha256) is None:
         raise FrameMissing("not a frame's name; 64 lower-case hexadecimal digits would be")
-    return f"{sha256[:2]}/{sha256}.jpg"
+    return f"{sha256[:2]}/{sha256}{ENDING}"
 
 
 def _check(sha256: str, jpeg: bytes) -> None:
@@ -115,6 +185,15 @@ def _holds(path: Path, content: bytes) -> bool:
         return path.read_bytes() == content
     except FileNotFoundError:
         return False
+
+
+def _touched(path: Path) -> bool:
+    """Say that it is wanted again; false where it went away just now."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -33,6 +33,10 @@ class Recording:
     created_at: datetime
     is_stored: bool = True
     """Whether OmnAI holds a copy; not of what a local `analyze` read where it lay."""
+    keep_until: datetime | None = None
+    """Afterwards it may be deleted; none for as long as the installation keeps recordings."""
+    held_at: datetime | None = None
+    """Under legal hold since then."""
 
 
 def begin_upload(
@@ -178,4 +182,6 @@ def _read(session: Session, recording_id: str) -> Recording | None:
         probe=None if row.probe is None else from_document(Probe, row.probe),
         created_at=row.created_at,
         is_stored=blob.stored_at is not None,
+        keep_until=row.keep_until,
+        held_at=row.held_at,
     )

@@ -159,6 +159,24 @@ def expire(database: Database, discard: Callable[[str], None]) -> int:
     return len(ended)
 
 
+def expired(database: Database) -> int:
+    """How many `expire` would close."""
+    with database.transaction() as session:
+        wanted = select(func.count()).where(
+            UploadRow.closed_at.is_(None), UploadRow.expires_at < func.now()
+        )
+        return session.execute(wanted).scalar_one()
+
+
+def unknown(database: Database, upload_ids: Collection[str]) -> tuple[str, ...]:
+    """Those of them that could be an upload's id, and are none's."""
+    asked = {upload_id for upload_id in upload_ids if is_id(upload_id)}
+    with database.transaction() as session:
+        return tuple(
+            asked.difference(session.scalars(select(UploadRow.id).where(UploadRow.id.in_(asked))))
+        )
+
+
 def closed(database: Database, upload_ids: Collection[str]) -> tuple[str, ...]:
     """Those of them that nobody goes on with; what is no upload is none of them."""
     with database.transaction() as session:

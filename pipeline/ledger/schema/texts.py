@@ -66,9 +66,13 @@ class FromUnits(UnderTurn):
     last_sequence: Mapped[int]
 
 
-def _from_units() -> tuple[ForeignKeyConstraint | CheckConstraint, ...]:
+def _from_units() -> tuple[ForeignKeyConstraint | CheckConstraint | Index, ...]:
     return (
         under_epoch(),
+        *(
+            Index(None, "job_id", "epoch", column)  # asked for each unit that is deleted
+            for column in ("first_sequence", "last_sequence")
+        ),
         *(
             ForeignKeyConstraint(
                 ["job_id", "epoch", column], ["units.job_id", "units.epoch", "units.sequence"]
@@ -135,8 +139,9 @@ class NamesFrame(UnderTurn):
     frame_ms: Mapped[int]
 
 
-def _names_frame(table: str) -> tuple[ForeignKeyConstraint, ...]:
+def _names_frame(table: str) -> tuple[ForeignKeyConstraint | Index, ...]:
     return (
+        Index(None, "job_id", "epoch", "frame_ms"),  # asked for each frame that is deleted
         ForeignKeyConstraint(KEY, [f"{table}.{column}" for column in KEY]),
         ForeignKeyConstraint(
             ["job_id", "epoch", "frame_ms"], ["frames.job_id", "frames.epoch", "frames.source_ms"]

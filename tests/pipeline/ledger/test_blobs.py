@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pipeline.ledger.bucket import Bucket
 from pipeline.ledger.bucket_blobs import BucketBlobs
 from pipeline.ledger.errors import BlobDamaged, BlobMissing, UploadUnknown
 from tests.bucket import client, made_bucket
+from tests.processes import needs_proc
 
 CONTENT = b"a recording"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -107,6 +109,29 @@ def test_a_damaged_blob_is_healed_by_the_next_upload(place: Place, damage: bytes
     place.overwrite(damage)
     place.store.commit(place.upload(), SHA256)
     assert place.held() == CONTENT
+
+
+@needs_proc
+def test_a_file_is_synced_before_it_has_its_name_and_the_folders_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = FolderPlace(tmp_path / "new" / "blobs")
+    upload_id = place.upload()
+    steps: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def seen_fsync(descriptor: int) -> None:
+        steps.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        fsync(descriptor)
+
+    def seen_replace(self: Path, target: Path) -> Path:
+        steps.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(Path, "replace", seen_replace)
+    place.store.commit(upload_id, SHA256)
+    assert steps == ["sync blobs", f"sync {upload_id}", "rename", f"sync {SHA256[:2]}"]
 
 
 def test_a_commit_may_be_repeated(place: Place) -> None:

@@ -194,14 +194,18 @@ def test_what_a_killed_process_has_left_goes_and_what_a_live_one_holds_stays(
     store.commit(upload(store), SHA256)
     staged = tmp_path / STAGED
     staged.mkdir()
-    left, held = staged / "left", staged / "held"
-    left.write_bytes(b"half")
-    held.write_bytes(b"half")
+    left, held, foreign = staged / ("1" * 32), staged / ("2" * 32), staged / "notes.txt"
+    link = staged / ("3" * 32)
+    for path in (left, held, foreign):
+        path.write_bytes(b"half")
+    link.symlink_to(foreign)
     descriptor = os.open(held, os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     with store.local(SHA256) as path:
-        assert sorted(files(tmp_path)) == sorted([held, path])
+        assert sorted(files(tmp_path)) == sorted([held, path, foreign, link])
     os.close(descriptor)
+    store.clear_staged()
+    assert sorted(files(tmp_path)) == sorted([foreign, link])
 
 
 def test_a_pulse_comes_with_the_bytes_and_may_end_it(store: BucketBlobs, tmp_path: Path) -> None:
