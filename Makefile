@@ -38,6 +38,11 @@ demo: ## watch the shipped sample
 bench: setup ## measure the pipeline's speed on the sample
 	@$(BIN)/omnai bench decode samples/sample.mp4
 
+SECONDS ?= 3600
+.PHONY: chaos
+chaos: setup ## kill workers, queue and database for an hour and count what is lost (SECONDS=300)
+	@$(BIN)/python -m tests.faults.chaos --seconds $(SECONDS)
+
 .PHONY: lock
 lock: ## make requirements.txt and requirements-test.txt anew
 	@scripts/lock

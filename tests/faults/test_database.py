@@ -1,0 +1,199 @@
+"""PostgreSQL is restarted, away for long, and full; so is the disk for evidence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from pipeline.ledger.database import Database
+from pipeline.records import JobState
+from tests.faults.host import Host
+from tests.faults.servers import Servers
+from tests.pipeline.ledger.factories import rows
+from tests.processes import needs_proc
+from tests.worker.conftest import until
+from worker.enqueue import ring
+
+pytestmark = needs_proc
+
+LONG = 30
+BEGUN = 2
+AT_COMMIT = 4
+
+
+def execute(database: Database, *statements: str) -> None:
+    with database.transaction() as session:
+        for statement in statements:
+            session.execute(text(statement))
+
+
+def test_restarts_during_a_job_lose_and_repeat_no_unit(host: Host, servers: Servers) -> None:
+    host.plan(unit_s=0.1)
+    job_id = host.submit(LONG)
+    ring(host.settings)
+    for seen in (3, 8, 14):
+        until(lambda seen=seen: len(host.events("stored", job_id)) >= seen)  # type: ignore[misc]
+        servers.end_postgres()
+        servers.postgres.start()
+    host.await_state(job_id, JobState.SUCCEEDED)
+    seconds = [unit.second for unit in host.dossier(job_id).units if unit.second is not None]
+    assert seconds == list(range(LONG))
+    assert len(host.events("claim")) == 1
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["not written", "written and not told"])
+def test_a_commit_whose_outcome_is_unknown_is_repeated_without_the_model(
+    host: Host, servers: Servers, tmp_path: Path, is_kept: bool
+) -> None:
+    """Killed inside the commit: before its record is written, or once it is, while the server
+    waits for a standby that never comes."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    host.plan(at="in_unit_transaction", sequence=AT_COMMIT, do="wait", while_there=str(gate))
+    job_id = host.submit()
+    ring(host.settings)
+    pid = host.await_fault()["pid"]
+    if is_kept:
+        wait_for_standby(servers, gate)
+    os.kill(pid, signal.SIGSTOP)  # so that it does not repeat the write before it is looked for
+    servers.end_postgres()
+    (servers.postgres.data / "postgresql.auto.conf").write_text("")
+    gate.unlink(missing_ok=True)
+    servers.postgres.start()
+    kept = rows(host.database, "SELECT max(sequence) FROM units WHERE job_id = :id", id=job_id)
+    assert kept == [(AT_COMMIT if is_kept else AT_COMMIT - 1,)]
+    os.kill(pid, signal.SIGCONT)
+    host.await_state(job_id, JobState.SUCCEEDED)
+    assert [entry["sequence"] for entry in host.events("entry", job_id)] == host.units(job_id)
+
+
+def wait_for_standby(servers: Servers, gate: Path) -> None:
+    """Have the waiting transaction commit, and return once it is written and nobody was told."""
+    with servers.postgres._connect("omnai") as asked:
+
+        def waiting(what: str) -> bool:
+            found = asked.execute(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND {what}")
+            return found.fetchone() is not None
+
+        [(pid,)] = asked.execute(
+            "SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction'"
+            " AND application_name = 'omnai'"
+        ).fetchall()
+        asked.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        asked.execute("SELECT pg_reload_conf()")
+        time.sleep(0.5)  # each session reads it before its next statement
+        gate.unlink()
+        until(lambda: waiting("wait_event = 'SyncRep'"))
+
+
+def test_an_outage_past_the_budget_ends_the_job_under_its_own_name(
+    host: Host, servers: Servers
+) -> None:
+    host.plan(unit_s=0.1, outage_s=0.5)
+    job_id = host.submit(LONG)
+    ring(host.settings)
+    host.await_entries(job_id, 3)
+    servers.end_postgres()
+    time.sleep(2.5)
+    servers.postgres.start()
+    host.await_state(job_id, JobState.FAILED)
+    assert host.reasons(job_id) == ["database_unavailable"]
+    after = host.submit()
+    host.await_state(after, JobState.SUCCEEDED)
+
+
+FULL = """
+    CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$
+"""
+"""The state that PostgreSQL gives a statement whose file cannot grow."""
+
+
+def test_a_database_without_room_ends_the_job_and_shows_nothing_half(host: Host) -> None:
+    execute(
+        host.database,
+        FULL,
+        "CREATE TRIGGER full_disk BEFORE INSERT ON units FOR EACH ROW"
+        f" WHEN (NEW.sequence >= {BEGUN}) EXECUTE FUNCTION full_disk()",
+    )
+    try:
+        job_id = host.submit()
+        ring(host.settings)
+        host.await_state(job_id, JobState.FAILED)
+    finally:
+        execute(host.database, "DROP TRIGGER full_disk ON units")
+    assert host.reasons(job_id) == ["storage_full"]
+    assert host.units(job_id) == [0, 1]
+    host.await_silence()
+    assert len(host.events("claim")) == 1
+
+
+FILLER_BYTES = 60 * 1024
+"""Of 64 KiB: each frame takes a page or more, as its folder does in some kernels."""
+
+NAMED = "SELECT sha256 FROM frames WHERE job_id = :id"
+
+
+def check_evidence(host: Host, job_id: str) -> None:
+    """Every frame that a row names is there, and nothing half lies beside them."""
+    folder = host.settings.data_dir / "frames"
+    named = {row[0] for row in rows(host.database, NAMED, id=job_id)}
+    assert named <= {path.stem for path in folder.rglob("*.jpg")}
+    assert list(folder.rglob("*.part")) == []
+
+
+def test_a_disk_that_fills_up_ends_the_job_before_its_row(host: Host) -> None:
+    host.plan(at="in_unit", sequence=BEGUN, do="fill the disk")
+    job_id = host.submit(20)
+    ring(host.settings)
+    host.await_state(job_id, JobState.FAILED)
+    assert host.reasons(job_id) == ["storage_full"]
+    assert host.units(job_id)[:BEGUN] == list(range(BEGUN))
+    check_evidence(host, job_id)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        pytest.skip("a file system of its own cannot be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system of its own")
+def test_a_file_system_that_is_full_ends_the_job_and_room_on_it_runs_the_next_one(
+    host: Host,
+) -> None:
+    folder = host.settings.data_dir / "frames"
+    with small_disk(folder):
+        filler = folder / "filler"
+        filler.write_bytes(b"x" * FILLER_BYTES)
+        full = host.submit(20)
+        ring(host.settings)
+        host.await_state(full, JobState.FAILED)
+        assert host.reasons(full) == ["storage_full"]
+        check_evidence(host, full)
+        host.await_silence()
+        assert len(host.events("claim")) == 1
+        filler.unlink()
+        again = host.submit(7)
+        ring(host.settings)
+        host.await_state(again, JobState.SUCCEEDED)
+        check_evidence(host, again)
+        assert rows(host.database, NAMED, id=again)
