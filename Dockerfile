@@ -13,6 +13,7 @@ COPY pipeline pipeline
 COPY migrations migrations
 COPY samples samples
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
+    && python -m compileall -q omnai api worker pipeline \
     && useradd --system --uid 10001 --home-dir /nonexistent omnai \
     && install -d -o omnai -g omnai -m 0700 /data
 USER omnai

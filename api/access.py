@@ -16,6 +16,7 @@ from pipeline.ledger import audit, keys
 from pipeline.ledger.audit import Fact
 from pipeline.ledger.database import Transaction
 from pipeline.ledger.keys import Key, Role
+from pipeline.settings import Settings
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -45,6 +46,18 @@ def is_open(view: Callable[P, R]) -> Callable[P, R]:
     """Mark a view that needs no key; goes below the route's decorator."""
     view.is_open = True  # type: ignore[attr-defined]
     return view
+
+
+def is_open_where(
+    allowed: Callable[[Settings], bool],
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The same for a view that needs no key only where the operator's settings say so."""
+
+    def mark(view: Callable[P, R]) -> Callable[P, R]:
+        view.is_open_where = allowed  # type: ignore[attr-defined]
+        return view
+
+    return mark
 
 
 def checks_csrf(view: Callable[P, R]) -> Callable[P, R]:
@@ -139,6 +152,9 @@ def record_fetch(action: str, subject: str) -> None:
 def _check() -> None:
     view = current_app.view_functions.get(request.endpoint or "")
     if request.endpoint == "static" or getattr(view, "is_open", False):
+        return
+    allowed: Callable[[Settings], bool] | None = getattr(view, "is_open_where", None)
+    if allowed is not None and allowed(service().settings):
         return
     caller()
     if request.method in SAFE_METHODS or not g.is_session:

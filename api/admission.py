@@ -33,11 +33,16 @@ class Admission:
     """
 
     def __init__(self, *, places: int, waiting_max: int, wait_s: float = WAIT_S) -> None:
-        self._free = places
+        self._places = self._free = places
         self._waiting_max = waiting_max
         self._wait_s = wait_s
         self._lock = threading.Lock()
         self._queue: deque[threading.Event] = deque()
+
+    def load(self) -> tuple[int, int]:
+        """How many hold a place now, and how many wait for one."""
+        with self._lock:
+            return self._places - self._free, len(self._queue)
 
     @contextmanager
     def place(self, *, may_wait: bool = True) -> Iterator[None]:

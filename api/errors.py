@@ -64,6 +64,9 @@ STATUSES: Mapping[str, int] = {
     "database_unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
     "schema_outdated": HTTPStatus.SERVICE_UNAVAILABLE,
     "storage_full": HTTPStatus.INSUFFICIENT_STORAGE,
+    "storage_low": HTTPStatus.INSUFFICIENT_STORAGE,
+    "held": HTTPStatus.CONFLICT,
+    "recording_in_use": HTTPStatus.CONFLICT,
     "pages_not_set": HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """Whatever is not listed is a fault of OmnAI's own: 500."""

@@ -17,11 +17,15 @@ from api import (
     health,
     jobs,
     media,
+    metrics,
+    night,
     notes,
     openapi,
     pages,
     parameters,
+    queue,
     recordings,
+    retention,
     schemas,
     search,
     session,
@@ -33,6 +37,7 @@ from api import (
 from api.admission import Admission
 from api.digests import Digests
 from api.limits import JSON_BYTES_MAX
+from api.readiness import Readiness
 from api.secret import secret_key
 from api.service import EXTENSION, Service
 from api.waiting import Watcher
@@ -47,7 +52,10 @@ BLUEPRINTS = (
     tus.blueprint,
     media.blueprint,
     jobs.blueprint,
+    retention.blueprint,
     epochs.blueprint,
+    queue.blueprint,
+    night.blueprint,
     units.blueprint,
     texts.blueprint,
     notes.blueprint,
@@ -56,6 +64,7 @@ BLUEPRINTS = (
     briefs.blueprint,
     schemas.blueprint,
     health.blueprint,
+    metrics.blueprint,
 )
 
 
@@ -96,14 +105,16 @@ def _service(settings: Settings, engines: Collection[str]) -> Service:
             )
         )
     storage = open_storage(settings)
+    database = connect(settings.database_url)
     return Service(
         settings=settings,
-        database=connect(settings.database_url),
+        database=database,
         blobs=storage.blobs,
         frames=storage.frames,
         watcher=Watcher(settings.database_url, waiters_max=settings.waiters_max),
         admission=Admission(places=settings.intake_max, waiting_max=settings.intake_waiting_max),
         digests=Digests(),
+        readiness=Readiness(settings, database),
         engines=engines,
         release=RELEASE,
         upload_bytes_max=settings.media.file_bytes,

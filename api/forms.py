@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from http import HTTPStatus
@@ -24,9 +25,11 @@ from pipeline.ledger.database import Transaction
 from pipeline.ledger.errors import RecordingUnknown
 from pipeline.ledger.recordings import Recording
 from pipeline.ledger.views import JobView
+from pipeline.night import read_zone
 from pipeline.plain import to_plain
 from pipeline.portfolio import FILE_BYTES_MAX, read_portfolio
 from pipeline.request import OBJECTIVE_CHARS_MAX, TITLE_CHARS_MAX
+from pipeline.schedule import OWN_PRIORITY_MIN, PRIORITY_BOUNDS, with_offset
 
 FORM_BYTES_MAX = 2 * FILE_BYTES_MAX
 """A portfolio, chosen or pasted, and the small fields."""
@@ -34,9 +37,13 @@ FORM_BYTES_MAX = 2 * FILE_BYTES_MAX
 STREAM_FIELDS = ("audio_stream", "video_stream")
 """Options that the form has too."""
 
+WHEN_FIELDS = ("priority", "not_before", "ready_by", "zone")
+"""When the job is wanted; its times are read by the clocks of the zone."""
+
 FORM_FIELDS = (
     *("recording", "source_url", "portfolio", "objective", "title", "event_date", "engine"),
     *STREAM_FIELDS,
+    *WHEN_FIELDS,
 )
 
 OF_THE_FILE = (
@@ -47,6 +54,8 @@ OF_THE_FILE = (
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 """Refusals that stand beside the file; others have a page of their own."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 forms = Blueprint("forms", __name__)
 
@@ -64,6 +73,33 @@ class Typed:
     engine: str = ""
     audio_stream: str = ""
     video_stream: str = ""
+    priority: str = ""
+    not_before: str = ""
+    ready_by: str = ""
+    zone: str = ""
+
+    @property
+    def schedule(self) -> dict[str, object]:
+        """As the API takes it. What is no number and no time is refused by whoever checks it;
+        raises InputRefused for a time without a zone that is known."""
+        priority, times = self.priority.strip(), (self.not_before, self.ready_by)
+        given: dict[str, object] = {
+            "priority": int(priority) if _WHOLE.fullmatch(priority) else priority or None,
+            "not_before": None,
+            "ready_by": None,
+        }
+        if not any(text.strip() for text in times):
+            return given
+        try:
+            zone = read_zone(self.zone)
+        except ValueError as error:
+            message = "it is no name of a time zone; one is accepted such as Europe/Berlin or UTC"
+            found = Problem(code="zone_unknown", where="/zone", message=message)
+            raise InputRefused(found) from error
+        for name, text in zip(("not_before", "ready_by"), times, strict=True):
+            if text.strip():
+                given[name] = with_offset(text, zone)
+        return given
 
     @property
     def options(self) -> dict[str, object]:
@@ -79,7 +115,7 @@ class Typed:
 @forms.get("/jobs/new")
 def new() -> Response:
     recording_id = request.args.get("recording_id", "")
-    return _form(Typed(recording_id=recording_id, engine=service().settings.engine))
+    return _form(replace(_fresh(), recording_id=recording_id))
 
 
 @forms.post("/jobs/new/recording")
@@ -87,7 +123,7 @@ def new() -> Response:
 def upload() -> BaseResponse:
     """The recording, as a browser without scripts sends it before the rest of the form."""
     open_body()
-    typed = Typed(engine=service().settings.engine)
+    typed = _fresh()
     try:
         with service().admission.place():
             received, _ = receive_form()
@@ -122,7 +158,7 @@ def check() -> Response:
         ]
         return problem("input_refused", 422, "the form was refused", errors=errors)
     holdings = read_portfolio(data, filename=name).holdings
-    told = {"portfolio": json.dumps(to_plain(holdings))}
+    told = {"portfolio": json.dumps(to_plain(holdings)), "schedule": typed.schedule}
     return Response(json.dumps(told), mimetype="application/json")
 
 
@@ -156,6 +192,12 @@ def _record_job(within: Transaction, view: JobView) -> None:
     access.record("job_submitted", view.id, about, within=within)
 
 
+def _fresh() -> Typed:
+    """Nothing typed yet."""
+    settings = service().settings
+    return Typed(engine=settings.engine, zone=settings.night_zone or "UTC")
+
+
 def _typed() -> Typed:
     request.max_form_memory_size = FORM_BYTES_MAX
     return Typed(**{part.name: request.form.get(part.name, "") for part in fields(Typed)})
@@ -179,19 +221,32 @@ def _asked(
     recording_id: str | None,
     source_url: str | None,
 ) -> Checked:
-    return submissions.check(
-        service(),
-        sight=access.sight(),
-        recording_id=recording_id,
-        source_url=source_url,
-        portfolio=data,
-        portfolio_name=name,
-        objective=typed.objective,
-        title=typed.title,
-        event_date=typed.event_date,
-        engine=typed.engine or None,
-        options=typed.options,
-    )
+    refused: tuple[Problem, ...] = ()
+    schedule: dict[str, object] = {}
+    try:
+        schedule = typed.schedule
+    except InputRefused as error:
+        refused = error.problems
+    try:
+        asked = submissions.check(
+            service(),
+            sight=access.sight(),
+            recording_id=recording_id,
+            source_url=source_url,
+            portfolio=data,
+            portfolio_name=name,
+            objective=typed.objective,
+            title=typed.title,
+            event_date=typed.event_date,
+            engine=typed.engine or None,
+            options=typed.options,
+            **schedule,
+        )
+    except InputRefused as error:
+        raise InputRefused(*error.problems, *refused) from error
+    if refused:
+        raise InputRefused(*refused)
+    return asked
 
 
 def _refusals(typed: Typed, data: bytes | None, name: str | None) -> list[Problem]:
@@ -224,6 +279,9 @@ def _form(typed: Typed, problems: Sequence[Problem] = (), *, status: int = 200) 
         takes_links=service().settings.fetch_urls,
         objective_max=OBJECTIVE_CHARS_MAX,
         title_max=TITLE_CHARS_MAX,
+        priority_min=PRIORITY_BOUNDS[0] if access.sight() is None else OWN_PRIORITY_MIN,
+        priority_max=PRIORITY_BOUNDS[1],
+        has_night=service().settings.window is not None,
         upload_max=f"{service().upload_bytes_max / 1e9:.0f} GB",
     )
     return make_response(page, status)

@@ -76,6 +76,13 @@ class JobAnswer(Answer):
     end_reason: str | None = Field(description="Why it ended; an open set.", examples=["completed"])
     end_detail: str | None
     cancel_requested_at: datetime | None
+    priority: int = Field(description="Smaller is claimed first.")
+    not_before: datetime | None = Field(description="No worker begins with it earlier.")
+    ready_by: datetime | None = Field(description="When its brief is wanted.")
+    keep_until: datetime | None = Field(
+        description="When it may be deleted; null for as long as the installation keeps jobs."
+    )
+    held_at: datetime | None = Field(description="Under legal hold since then.")
     epoch: int | None = Field(description="The newest epoch's number.")
     progress: Progress
     links: JobLinks
@@ -105,6 +112,11 @@ def job_answer(view: JobView) -> JobAnswer:
         end_reason=view.end_reason,
         end_detail=view.end_detail,
         cancel_requested_at=view.cancel_requested_at,
+        priority=view.priority,
+        not_before=view.not_before,
+        ready_by=view.ready_by,
+        keep_until=view.keep_until,
+        held_at=view.held_at,
         epoch=view.epoch,
         progress=progress(view),
         links=_links(view),

@@ -16,6 +16,7 @@ from api.answers import answer
 from api.bodies import read_members
 from api.documented import Answer, Strict, extra, problems
 from api.errors import Refusal
+from api.forecasts import SubmittedAnswer, submitted_answer
 from api.job_answers import JobAnswer, JobsAnswer, job_answer
 from api.limits import PAGE_MAX, WAIT_S_MAX
 from api.service import service
@@ -61,7 +62,7 @@ class CancelAnswer(Answer):
 
 @blueprint.post(
     "",
-    responses={202: JobAnswer, **problems(400, 409, 413, 415, 422, 507)},
+    responses={202: SubmittedAnswer, **problems(400, 409, 413, 415, 422, 507)},
     openapi_extensions=extra(headers=(idempotency.HEADER,), body=SUBMISSION_BODY),
 )
 def submit() -> Response:
@@ -155,7 +156,8 @@ def _submit(members: submissions.Members, outcome: idempotency.Outcome) -> None:
         about = {"recording_id": view.recording_id}
         access.record("job_submitted", view.id, about, within=within)
         place = url_for("jobs.show", job_id=view.id)
-        outcome.settle(within, answer(job_answer(view), 202, {"Location": place}))
+        told = submitted_answer(within, view)
+        outcome.settle(within, answer(told, 202, {"Location": place}))
 
     asked = submissions.check_members(service(), members, sight=access.sight())
     submissions.commit(service(), asked, owner=access.caller().owner, then=settle)

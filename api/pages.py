@@ -27,6 +27,8 @@ from api.errors import Refusal, status_of
 from api.finder import finder
 from api.forms import forms
 from api.jobs import JobPath
+from api.plan import plan
+from api.queue import look
 from api.service import service
 from api.session import guarded
 from pipeline.brief import sentences
@@ -39,6 +41,7 @@ from pipeline.clock import clock_text
 from pipeline.errors import InputRefused, OmnaiError, Problem
 from pipeline.ledger import recordings, views
 from pipeline.ledger.errors import BlobMissing, BlobsUnavailable, NotesFull, RerunRefused
+from pipeline.ledger.forecast import Line
 from pipeline.ledger.jobs import ENDED
 from pipeline.ledger.keys import Role
 from pipeline.ledger.reruns import RerunStart
@@ -67,6 +70,7 @@ DOWNLOADS: Mapping[str, str] = {
 pages = Blueprint("pages", __name__)
 pages.register_blueprint(forms)
 pages.register_blueprint(finder)
+pages.register_blueprint(plan)
 
 
 # --- what the templates use --------------------------------------------------------------------
@@ -244,6 +248,7 @@ def _job_page(
         api_href=api_href,
         notice=notice,
         reason=sentences.end_reason(view.end_reason) if view.state in TOLD else None,
+        expected=_expected(view),
         can_rerun=_can_rerun(view),
         rerun=rerun or {},
         rerun_problems=rerun_problems,
@@ -255,6 +260,13 @@ def _job_page(
         brief_version="" if brief is None else sha256(brief),
     )
     return make_response(page, status)
+
+
+def _expected(view: JobView) -> Line | None:
+    """For a job that is wanted by a time: whether it will be there; none once it has ended."""
+    if view.ready_by is None or view.state in ENDED:
+        return None
+    return look().line(view.id)
 
 
 def _can_rerun(view: JobView) -> bool:

@@ -78,6 +78,10 @@ class RecordingAnswer(Answer):
     size_bytes: int
     created_at: datetime
     media: str = Field(description="Address of the file's bytes.")
+    keep_until: datetime | None = Field(
+        description="When it may be deleted; null for as long as the installation keeps recordings."
+    )
+    held_at: datetime | None = Field(description="Under legal hold since then.")
     probe: ProbeAnswer | None
 
 
@@ -143,6 +147,8 @@ def recording_answer(recording: Recording) -> RecordingAnswer:
         size_bytes=recording.size_bytes,
         created_at=recording.created_at,
         media=url_for("media.fetch", recording_id=recording.id),
+        keep_until=recording.keep_until,
+        held_at=recording.held_at,
         probe=None
         if probe is None
         else ProbeAnswer(
@@ -203,7 +209,7 @@ def _write(chunks: Iterable[bytes], filename: str | None) -> Received:
     return intake.receive(
         service().database,
         service().blobs,
-        chunks,
+        uploads.above_mark(chunks),
         owner=access.caller().owner,
         filename=intake.clean_filename(filename),
         bytes_max=service().upload_bytes_max,

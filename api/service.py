@@ -10,6 +10,7 @@ from flask import current_app
 
 from api.admission import Admission
 from api.digests import Digests
+from api.readiness import Readiness
 from api.waiting import Watcher
 from pipeline.ledger.blobs import BlobStore
 from pipeline.ledger.database import Database
@@ -30,6 +31,7 @@ class Service:
     watcher: Watcher
     admission: Admission
     digests: Digests
+    readiness: Readiness
     engines: Collection[str]
     """Names that a job may ask for."""
     release: str

@@ -131,7 +131,11 @@ def _form(*, problem: str | None = None, status: int = 200) -> Response:
 def _next() -> str:
     """Where the reader wanted to go: a path of ours and nothing that a browser reads otherwise."""
     wanted = request.form.get("next") or request.args.get("next") or ""
-    is_path = wanted.startswith("/jobs") and wanted.isprintable() and "\\" not in wanted
+    is_path = (
+        wanted.startswith(("/jobs", "/queue", "/night"))
+        and wanted.isprintable()
+        and "\\" not in wanted
+    )
     return wanted if is_path and not urlsplit(wanted).netloc else "/jobs"
 
 

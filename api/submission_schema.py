@@ -11,6 +11,7 @@ from pipeline.request import (
     OPTION_BOUNDS,
     TITLE_CHARS_MAX,
 )
+from pipeline.schedule import OWN_PRIORITY_MIN, PRIORITY_BOUNDS
 
 BETWEEN_BLANKS = "blanks at its ends not counted"
 """JSON Schema counts them; a limit there would say that a text is refused which is accepted."""
@@ -98,6 +99,24 @@ _SCHEMA: dict[str, Any] = {
                 | _ABOUT.get(name, {})
                 for name, (least, greatest) in OPTION_BOUNDS.items()
             },
+        },
+        "priority": {
+            "type": ["integer", "null"],
+            "minimum": PRIORITY_BOUNDS[0],
+            "maximum": PRIORITY_BOUNDS[1],
+            "description": "Smaller is claimed first, then the older one; 0 where none is given."
+            f" Below {OWN_PRIORITY_MIN} it is for admins.",
+        },
+        "not_before": {
+            "type": ["string", "null"],
+            "format": "date-time",
+            "description": "No worker begins with it earlier. With its offset (RFC 3339).",
+        },
+        "ready_by": {
+            "type": ["string", "null"],
+            "format": "date-time",
+            "description": "When its brief is wanted, with its offset (RFC 3339). The order stays"
+            " as it is; the answer's `forecast` says whether this installation can make it.",
         },
     },
 }

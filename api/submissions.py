@@ -11,17 +11,19 @@ from api.service import Service
 from pipeline import prompt
 from pipeline.errors import ContextTooLong, InputRefused, Problem
 from pipeline.intake import clean_filename
-from pipeline.ledger import recordings, submissions
+from pipeline.ledger import clock, recordings, submissions
 from pipeline.ledger.database import Transaction
 from pipeline.ledger.errors import RecordingUnknown
 from pipeline.ledger.fetches import LinkedFile
 from pipeline.ledger.recordings import Recording
+from pipeline.ledger.submissions import ANYTIME
 from pipeline.ledger.views import JobView
 from pipeline.link import WHERE, LinkRefused, read_link
 from pipeline.portfolio import Portfolio, read_portfolio
 from pipeline.records import Request
 from pipeline.request import build_request, stream_problems
-from worker.enqueue import ring
+from pipeline.schedule import Schedule, build_schedule
+from worker.enqueue import ring_for as ring
 
 FIELDS = (
     "recording_id",
@@ -32,6 +34,9 @@ FIELDS = (
     "event_date",
     "engine",
     "options",
+    "priority",
+    "not_before",
+    "ready_by",
 )
 
 Members = Mapping[str, Member]
@@ -46,6 +51,7 @@ class Checked:
     recording: Recording | LinkedFile
     portfolio: Portfolio
     request: Request
+    schedule: Schedule
 
 
 def check(
@@ -61,6 +67,9 @@ def check(
     event_date: object = None,
     engine: object = None,
     options: object = None,
+    priority: object = None,
+    not_before: object = None,
+    ready_by: object = None,
 ) -> Checked:
     """Raises InputRefused with everything that is wrong, by JSON pointer; writes nothing."""
     problems: list[Problem] = []
@@ -71,6 +80,17 @@ def check(
         problems.append(_problem("options_type", "/options", "give an object of options"))
     recording = _source(service, sight, recording_id, source_url, problems)
     holdings = _portfolio(portfolio, portfolio_name, problems)
+    schedule = ANYTIME
+    try:
+        schedule = build_schedule(
+            priority=priority,
+            not_before=not_before,
+            ready_by=ready_by,
+            now=clock.now(service.database),
+            is_admin=sight is None,
+        )
+    except InputRefused as refused:
+        problems += refused.problems
     try:
         asked = build_request(
             objective=objective,
@@ -88,7 +108,7 @@ def check(
         problems += _context(service, asked, holdings)
     if problems or recording is None or holdings is None:
         raise InputRefused(*problems)
-    return Checked(recording=recording, portfolio=holdings, request=asked)
+    return Checked(recording=recording, portfolio=holdings, request=asked, schedule=schedule)
 
 
 def check_members(service: Service, members: Mapping[str, Member], *, sight: str | None) -> Checked:
@@ -125,6 +145,7 @@ def commit(
         portfolio_holdings=checked.portfolio.holdings,
         portfolio_sha256=checked.portfolio.sha256,
         engine=checked.request.engine,
+        schedule=checked.schedule,
         then=then,
     )
     if isinstance(checked.recording, Recording):
@@ -133,7 +154,7 @@ def commit(
 
 
 def ring_for(service: Service, job_id: str) -> None:
-    if not ring(service.settings):
+    if not ring(service.settings, service.database, job_id):
         log.warning(
             "The queue did not take the bell; the dispatcher will ring.",
             extra={"action": "ring", "job_id": job_id},

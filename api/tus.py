@@ -26,7 +26,7 @@ from api.tus_headers import (
     VERSION_HEADER,
 )
 from api.upload_answers import UploadAnswer, upload_answer
-from api.uploads import open_body, read_chunks
+from api.uploads import above_mark, check_space, open_body, read_chunks
 from pipeline import intake
 from pipeline.errors import MediaStopped, RecordingRefused, UploadTooLarge
 from pipeline.ledger import recordings, uploads
@@ -93,6 +93,7 @@ def create() -> Response:
         access.record("upload_begun", begun.id)
         return begun
 
+    check_space(length_bytes)
     if not tus_headers.has_body():
         upload = begin()
     else:
@@ -242,7 +243,7 @@ def _take_part(upload_id: str, offset_bytes: int, checksum: parts.Checksum | Non
         _check_offset(upload, offset_bytes)
         if file is not None and not upload.is_whole:
             chunks = read_chunks(request.stream, announced=request.content_length)
-            upload = parts.write(service(), upload, file, chunks, checksum=checksum)
+            upload = parts.write(service(), upload, file, above_mark(chunks), checksum=checksum)
         if upload.is_open and upload.is_whole:
             _finish(upload)
             upload = uploads.get(service().database, upload_id, owner=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 from flask import Flask, Response, request
@@ -16,9 +16,13 @@ from api.limits import UPLOAD_OVERHEAD_BYTES
 from api.service import Service, service
 from pipeline import intake
 from pipeline.errors import OmnaiError
+from pipeline.ledger.space import space_of
 
 READ_BYTES = 1 << 18
 """At a time; so much may be lost of what came before a connection breaks."""
+
+LOOK_BYTES = 64 << 20
+"""Written between two looks at the disk: far less than has to stay free."""
 
 SILENCE_S = 60.0
 """A connection that brings nothing for so long is dead, and its upload is free for another."""
@@ -58,14 +62,34 @@ def install(app: Flask) -> None:
 
 
 def open_body() -> None:
-    """Before the first byte of a recording is read: how much may come, and how slowly.
+    """Before the first byte of a recording is read: whether it fits, how much may come, how slowly.
 
-    Files may be large; everything else keeps the application's own bound.
+    Files may be large; everything else keeps the application's own bound. Raises StorageLow.
     """
+    check_space(request.content_length or 0)
     request.max_content_length = service().upload_bytes_max + UPLOAD_OVERHEAD_BYTES
     connection = request.environ.get("gunicorn.socket")
     if connection is not None:
         connection.settimeout(SILENCE_S)
+
+
+def check_space(coming_bytes: int) -> None:
+    """Raises StorageLow where the mark would not hold with so many bytes more."""
+    space_of(service().settings).check(coming_bytes=coming_bytes)
+
+
+def above_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same, looked at again and again: who waits, or says no length, must not fill the disk.
+
+    Raises StorageLow.
+    """
+    unchecked_bytes = LOOK_BYTES
+    for chunk in chunks:
+        unchecked_bytes += len(chunk)
+        if unchecked_bytes >= LOOK_BYTES:
+            check_space(len(chunk))
+            unchecked_bytes = 0
+        yield chunk
 
 
 def read_chunks(stream: IO[bytes], *, announced: int | None = None) -> Iterator[bytes]:

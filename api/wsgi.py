@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from api import make_app
+from pipeline import journal
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -14,5 +15,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Flask:
     """Made when a server asks for it, so that an import alone reads no settings."""
     if name == "app":
-        return make_app(Settings.from_environment())
+        settings = Settings.from_environment()
+        journal.begin(settings)
+        return make_app(settings)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

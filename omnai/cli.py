@@ -13,10 +13,14 @@ from omnai.commands import (
     findings,
     ingest,
     jobs,
+    keep,
     keys,
     model,
+    night,
+    queue,
     serve,
     services,
+    sweep,
     units,
     watch,
 )
@@ -40,7 +44,12 @@ app.command("brief")(jobs.brief)
 app.command("search")(findings.search)
 app.command("note")(findings.note)
 app.command("demo")(demo.demo)
+app.command("night")(night.night)
+app.command("sweep")(sweep.sweep)
+jobs.app.command("delete")(keep.delete)
+jobs.app.command("keep")(keep.keep)
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(queue.app, name="queue")
 app.add_typer(keys.app, name="keys")
 app.add_typer(bench.app, name="bench")
 app.add_typer(db.app, name="db")

@@ -147,6 +147,25 @@ class Client:
     def cancel(self, job_id: str) -> dict[str, Any]:
         return self._json("POST", f"/v1/jobs/{quote(job_id, safe='')}/cancel")
 
+    def delete_job(self, job_id: str) -> None:
+        self._send("DELETE", f"/v1/jobs/{quote(job_id, safe='')}")
+
+    def keep_job(self, job_id: str, *, until: str | None) -> dict[str, Any]:
+        path = f"/v1/jobs/{quote(job_id, safe='')}"
+        return self._json("PATCH", path, json={"keep_until": until})
+
+    def queue(self) -> dict[str, Any]:
+        return self._json("GET", "/v1/queue")
+
+    def set_queue(self, action: str) -> dict[str, Any]:
+        """`pause`, `drain` or `resume`; the state that the queue is in then."""
+        return self._json("POST", f"/v1/queue/{action}")
+
+    def night(self, *, since: str | None, until: str | None) -> dict[str, Any]:
+        asked = {"since": since, "until": until}
+        query = {name: at for name, at in asked.items() if at is not None}
+        return self._json("GET", "/v1/night", params=query)
+
     def rerun(self, job_id: str, *, start: str | int, reason: str) -> dict[str, Any]:
         return self._json(
             "POST",

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -76,6 +77,13 @@ def reading(path: Path) -> Iterator[BinaryIO]:
         disable=not console.is_terminal,
     ) as file:
         yield file
+
+
+def moment(at: str) -> str:
+    """A time of the API by this machine's clocks, to the minute."""
+    # Later Pythons read a Z; 3.10 does not.
+    local = datetime.fromisoformat(at.replace("Z", "+00:00")).astimezone()
+    return local.strftime("%Y-%m-%d %H:%M")
 
 
 def clock(seconds: float) -> str:

@@ -38,6 +38,7 @@ def api_command(settings: Settings, *, graceful_s: int = GRACEFUL_S) -> list[str
         *("--workers", "1", "--worker-class", "gthread", "--threads", str(threads)),
         # An upload may take hours: no request is ended by the clock. The log tells no query.
         *("--timeout", "0", "--graceful-timeout", str(graceful_s), "--log-level", "warning"),
+        *("--logger-class", "api.gunicorn_log.GunicornLog"),
         *("--limit-request-line", str(REQUEST_LINE_BYTES)),
         *("--worker-tmp-dir", str(settings.data_dir)),
     ]

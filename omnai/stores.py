@@ -59,6 +59,19 @@ def ready(settings: Settings, *, needs_queue: bool = True) -> Iterator[Settings]
         yield found
 
 
+def clear_killed(settings: Settings) -> None:
+    """Bring to rest what a killed `omnai analyze` left running."""
+    from pipeline.ledger.database import connect
+    from worker import reaper
+
+    assert settings.database_url is not None
+    database = connect(settings.database_url)
+    try:
+        reaper.clear_local(database, settings)
+    finally:
+        database.dispose()
+
+
 @contextmanager
 def opened(settings: Settings) -> Iterator[Stores]:
     """Connected stores of the database alone; no queue is needed to read or write rows."""

@@ -35,6 +35,8 @@ class EndReason(str, Enum):
     UNIT_TIMEOUT = "unit_timeout"
     WORKER_LOST = "worker_lost"
     WORKER_SHUTDOWN = "worker_shutdown"
+    NIGHT_ENDED = "night_ended"
+    """The operator's window closed, and what runs then is to end."""
     STORAGE_FULL = "storage_full"
     STORAGE_UNAVAILABLE = "storage_unavailable"
     DATABASE_UNAVAILABLE = "database_unavailable"

@@ -6,7 +6,7 @@ import errno
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
@@ -49,7 +49,11 @@ from pipeline.records import (
 OUTAGE_S = 60.0
 """How long a unit's write is repeated while the database is away: a restart takes seconds."""
 
+OUTAGE_LEAVING_S = 1.0
+"""The same for a process that was told to go and has two seconds; a reaper ends its epoch."""
+
 LEFT_DETAIL = "the worker was told to leave; the second in progress was completed first"
+CLOSED_DETAIL = "the night's window closed; the second in progress was completed first"
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +97,8 @@ class Watch:
     """One epoch over one recording.
 
     `run` is called once, from the thread that owns the engine; `stop` and `leave` at any time from
-    any thread or signal handler.
+    any thread or signal handler. `before_release` runs once the end is stored and the engine reset,
+    while the slot is held; never where somebody else has ended the epoch.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class Watch:
         frames: FrameStore,
         frame_ring: int,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        before_release: Callable[[], object] = lambda: None,
     ) -> None:
         self._key = key
         self._context = context
@@ -113,6 +119,7 @@ class Watch:
         self._database = database
         self._frames = frames
         self._on_progress = on_progress
+        self._before_release = before_release
         self._reader = FindingsReader(
             epoch=key.number, holdings=context.holdings, ring_capacity=frame_ring
         )
@@ -144,7 +151,9 @@ class Watch:
                 except Exception:
                     self._finish(_failed(EndReason.INTERNAL, "a fault of OmnAI's own; see its log"))
                     raise
-                return self._finish(end)
+                outcome = self._finish(end)
+            self._before_release()
+            return outcome
         finally:
             if self._session is not None:
                 self._session.close()
@@ -207,7 +216,8 @@ class Watch:
 
     def _left(self) -> _End:
         assert self._leaves_for is not None
-        return _failed(self._leaves_for, LEFT_DETAIL)
+        is_night_over = self._leaves_for is EndReason.NIGHT_ENDED
+        return _failed(self._leaves_for, CLOSED_DETAIL if is_night_over else LEFT_DETAIL)
 
     def _take(self, event: MediaEvent) -> None:
         match event:
@@ -280,7 +290,9 @@ class Watch:
                 written=self._written,
             )
 
-        is_cancel_asked = self._through_outage(write)
+        is_cancel_asked = self._through_outage(
+            write, {"second": None if unit is None else unit.second, "sequence": reply.sequence}
+        )
         ended = time.monotonic()
         self._written = WrittenUnit(
             sequence=reply.sequence,
@@ -298,17 +310,25 @@ class Watch:
             self._frames.keep(frame)
         return shown
 
-    def _through_outage(self, write: Callable[[], bool]) -> bool:
+    def _through_outage(self, write: Callable[[], bool], place: Mapping[str, int | None]) -> bool:
         """Repeat a write that may be repeated while the database is away, up to OUTAGE_S."""
-        deadline = time.monotonic() + OUTAGE_S
+        began = time.monotonic()
+        deadline = began + OUTAGE_S
         pause_s = 0.2
         while True:
             try:
                 return write()
+            except StorageFull:
+                raise
             except DatabaseUnavailable:
+                if self._leaves_for is EndReason.WORKER_SHUTDOWN:
+                    deadline = min(deadline, began + OUTAGE_LEAVING_S)
                 if time.monotonic() + pause_s > deadline or self._stopped.is_set():
                     raise
-                log.warning("The database is away; a unit waits.", extra=self._key.log_context())
+                log.warning(
+                    "The database is away; a unit waits.",
+                    extra={"action": "database_away", **self._key.log_context(), **place},
+                )
                 time.sleep(pause_s)
                 pause_s = min(pause_s * 2, 5.0)
 

@@ -6,12 +6,13 @@ import difflib
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pipeline.errors import Problem, SettingsRefused
+from pipeline.night import Night, read_window, read_zone
 
 PREFIX = "OMNAI_"
 
@@ -102,6 +103,9 @@ class Settings:
     """Folder of the model's snapshot; none is `model` in the data folder."""
     model_allow_unverified: bool = False
     """Load model files that nobody has verified yet; for the first verification only."""
+    decoder: str = "fast"
+    """`official` or `fast`, which a worker takes only where it is shown to say the same when it
+    starts: a talkative three-hour recording takes the official loop more than six hours."""
     gpu: str | None = None
     """UUID or index of the GPU that this worker owns; none is the first one."""
     slot: int = 0
@@ -126,6 +130,27 @@ class Settings:
     fetch_urls: bool = False
     """Whether a job may name a link, which `omnai ingest` then fetches; the operator turns it on
     for the API and for that process alike."""
+    log_format: str = "text"
+    """`text` for people at a terminal, `json` for programs that collect the lines."""
+    metrics_open: bool = False
+    """Whether `/metrics` needs no key: only where the network lets nobody but Prometheus reach it.
+    It tells hosts, GPUs and how much is done when."""
+    night: str | None = None
+    """When work may begin, as `19:30-06:30`; none is always. The API and every worker need it."""
+    night_zone: str | None = None
+    """IANA name of the zone whose clocks the window is read by; given with it and only then."""
+    night_weekends: bool = True
+    """Whether Saturdays and Sundays are open throughout: nobody needs the GPU for anything else."""
+    night_hard_end: bool = False
+    """Whether what runs when the window closes ends then, in part; else it runs to its end."""
+    free_bytes_min: int = 2 * 1024**3
+    """Below so much room on the data folder's disk nothing more is taken in or begun; 0 never
+    looks. A GiB for PostgreSQL's log at its usual `max_wal_size`, and one for the frames of a
+    twelve-hour night: 43,200 of 24 kB, were one kept of every second (the sample's have 12)."""
+    keep_jobs_days: int | None = None
+    """After so many days an ended job is deleted; none keeps jobs for ever."""
+    keep_recordings_days: int | None = None
+    """After so many days a recording without jobs is deleted; none keeps them for ever."""
     media: MediaLimits = MediaLimits()
 
     @classmethod
@@ -157,6 +182,7 @@ class Settings:
                         message=f"not {accepted}; the value is not shown in case it is secret",
                     )
                 )
+        problems += _of_the_night(top, given)
         if problems:
             raise SettingsRefused(*problems)
         return cls(**top, media=MediaLimits(**media))  # type: ignore[arg-type]
@@ -165,6 +191,19 @@ class Settings:
     def model_folder(self) -> Path:
         """Where the model's files are, or will be."""
         return self.model_snapshot or self.data_dir / "model"
+
+    @property
+    def window(self) -> Night | None:
+        """When a job may begin; none is always."""
+        if self.night is None or self.night_zone is None:
+            return None
+        opens, closes = read_window(self.night)
+        return Night(
+            opens=opens,
+            closes=closes,
+            zone=read_zone(self.night_zone),
+            has_weekends=self.night_weekends,
+        )
 
     def to_environment(self) -> dict[str, str]:
         """The variables that give these settings again, for a process of ours."""
@@ -201,6 +240,30 @@ def _with_files(given: Mapping[str, str], problems: list[Problem]) -> dict[str, 
                 message = f"the file cannot be read ({type(error).__name__})"
                 problems.append(Problem(code="setting_unreadable", where=name, message=message))
     return read
+
+
+def _of_the_night(read: Mapping[str, object], given: Mapping[str, str]) -> Iterator[Problem]:
+    """A window without its zone, or the other way round; what is malformed is told elsewhere."""
+    pairs = (
+        ("OMNAI_NIGHT", "OMNAI_NIGHT_ZONE", "an IANA name such as Europe/Berlin"),
+        ("OMNAI_NIGHT_ZONE", "OMNAI_NIGHT", "a window such as 19:30-06:30"),
+    )
+    for name, other, accepted in pairs:
+        if name in given and other not in given:
+            message = f"it needs {other} too: {accepted}"
+            yield Problem(code="setting_incomplete", where=name, message=message)
+    if read.get("night_hard_end") and "OMNAI_NIGHT" not in given:
+        message = "without OMNAI_NIGHT there is no window that could end"
+        yield Problem(code="setting_incomplete", where="OMNAI_NIGHT_HARD_END", message=message)
+
+
+def _window(text: str) -> str:
+    read_window(text)
+    return text.strip()
+
+
+def _zone(text: str) -> str:
+    return read_zone(text).key
 
 
 def _positive_int(text: str) -> int:
@@ -247,6 +310,13 @@ def _whole(text: str) -> int:
     return value
 
 
+def _days(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= KEPT_DAYS_MAX:
+        raise ValueError
+    return value
+
+
 def _phase_limits(text: str) -> PhaseLimits:
     known = {limit.name for limit in fields(PhaseLimits)}
     given: dict[str, float] = {}
@@ -278,16 +348,37 @@ def _yes_or_no(text: str) -> bool:
     return given in ("yes", "true", "1")
 
 
+def _log_format(text: str) -> str:
+    given = text.strip().lower()
+    if given not in ("text", "json"):
+        raise ValueError
+    return given
+
+
+def _one_of(*accepted: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.strip() not in accepted:
+            raise ValueError
+        return text.strip()
+
+    return parse
+
+
 def _name(text: str) -> str:
     if not text.strip():
         raise ValueError
     return text.strip()
 
 
+KEPT_DAYS_MAX = 36_500
+"""A century; a longer time is for ever, which is said by giving none."""
+
 SECRET_CHARS_MIN = 32
 """A shorter key can be guessed from one signed cookie."""
 
 _Reader = tuple[str, Callable[[str], object], str]
+
+_DAYS = f"a whole number of days from 1 to {KEPT_DAYS_MAX}; leave it out to keep for ever"
 
 _TOP: dict[str, _Reader] = {
     "OMNAI_DATA_DIR": ("data_dir", lambda text: Path(_name(text)), "a folder"),
@@ -312,6 +403,7 @@ _TOP: dict[str, _Reader] = {
     "OMNAI_ENGINE": ("engine", _name, "a name"),
     "OMNAI_MODEL_SNAPSHOT": ("model_snapshot", lambda text: Path(_name(text)), "a folder"),
     "OMNAI_MODEL_ALLOW_UNVERIFIED": ("model_allow_unverified", _yes_or_no, "yes or no"),
+    "OMNAI_DECODER": ("decoder", _one_of("official", "fast"), "official or fast"),
     "OMNAI_GPU": ("gpu", _name, "a GPU's UUID or index"),
     "OMNAI_SLOT": ("slot", _whole, "a whole number from 0"),
     "OMNAI_STALE_S": ("stale_s", _positive_float, "a number above 0"),
@@ -327,6 +419,15 @@ _TOP: dict[str, _Reader] = {
     ),
     "OMNAI_API_KEY": ("api_key", _name, "a key"),
     "OMNAI_FETCH_URLS": ("fetch_urls", _yes_or_no, "yes or no"),
+    "OMNAI_LOG_FORMAT": ("log_format", _log_format, "text or json"),
+    "OMNAI_METRICS_OPEN": ("metrics_open", _yes_or_no, "yes or no"),
+    "OMNAI_NIGHT": ("night", _window, "a window of two different times, such as 19:30-06:30"),
+    "OMNAI_NIGHT_ZONE": ("night_zone", _zone, "an IANA name of a zone, such as Europe/Berlin"),
+    "OMNAI_NIGHT_WEEKENDS": ("night_weekends", _yes_or_no, "yes or no"),
+    "OMNAI_NIGHT_HARD_END": ("night_hard_end", _yes_or_no, "yes or no"),
+    "OMNAI_FREE_BYTES_MIN": ("free_bytes_min", _whole, "a whole number from 0"),
+    "OMNAI_KEEP_JOBS_DAYS": ("keep_jobs_days", _days, _DAYS),
+    "OMNAI_KEEP_RECORDINGS_DAYS": ("keep_recordings_days", _days, _DAYS),
     "OMNAI_PHASE_LIMITS": (
         "phase_limits",
         _phase_limits,

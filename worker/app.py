@@ -14,7 +14,7 @@ from worker.pool import pool_name
 TASK = "omnai.look_for_work"
 """A fixed name: one made from the module's path would orphan bells when the module moves."""
 
-QUEUE = "omnai"
+QUEUE_PREFIX = "omnai."
 
 CONNECT_S = 3.0
 ANSWER_S = 5.0
@@ -29,15 +29,22 @@ def make_app(settings: Settings, **changes: Any) -> Celery:
     Raises SettingsRefused where no broker is named.
     """
     app = Celery("omnai", set_as_current=False, broker=broker_url(settings))
-    app.conf.update(celery_settings() | changes)
+    app.conf.update(celery_settings(settings.engine) | changes)
     return app
 
 
-def celery_settings() -> dict[str, Any]:
-    """What every app of ours is set to; `worker.startup` refuses to work under anything else."""
+def queue_name(engine: str) -> str:
+    """Each engine has its own queue: a bell is taken once, and by nobody who has no use for it."""
+    return f"{QUEUE_PREFIX}{engine}"
+
+
+def celery_settings(engine: str) -> dict[str, Any]:
+    """What an app of this engine's is set to; `worker.startup` refuses to work under anything
+    else."""
     return {
         "include": ["worker.tasks"],
-        "task_default_queue": QUEUE,
+        "task_default_queue": queue_name(engine),
+        "task_queues": None,
         "task_create_missing_queues": True,
         # States are the database's; a result would only go stale beside them.
         "task_ignore_result": True,

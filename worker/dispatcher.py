@@ -6,11 +6,13 @@ import logging
 
 import redis
 
-from pipeline.ledger import claims, epochs
+from pipeline.ledger import claims, epochs, tallies
 from pipeline.ledger.database import Database
+from pipeline.ledger.tallies import Tally
 from pipeline.settings import Settings
-from worker.app import QUEUE
+from worker.app import queue_name
 from worker.enqueue import WAIT_S, ring
+from worker.room import has_room
 from worker.slot import slot_name
 
 PERIOD_S = 5.0
@@ -22,14 +24,18 @@ log = logging.getLogger(__name__)
 def dispatch(database: Database, settings: Settings) -> bool:
     """Ring where this slot is free, something waits for its engine and no bell does.
 
-    Return whether it rang. It only reads the database: what runs is none of its business.
+    Return whether it rang. It reads the database and counts: what runs is none of its business.
     """
-    if claims.waiting(database, engine=settings.engine) == 0:
+    if claims.waiting(database, engine=settings.engine, night=settings.window) == 0:
+        return False
+    if not has_room(settings):
+        tallies.add(database, Tally.REFUSED_SPACE)
         return False
     if epochs.unreleased(database, slot=slot_name(settings)):
         return False
     if _is_bell_waiting(settings) or not ring(settings):
         return False
+    tallies.add(database, Tally.BELLS_RERUNG)
     log.info("Rang for queued work.", extra={"action": "rering"})
     return True
 
@@ -40,6 +46,6 @@ def _is_bell_waiting(settings: Settings) -> bool:
         with redis.Redis.from_url(
             settings.redis_url, socket_timeout=WAIT_S, socket_connect_timeout=WAIT_S
         ) as client:
-            return int(client.llen(QUEUE)) > 0
+            return int(client.llen(queue_name(settings.engine))) > 0
     except redis.RedisError:
         return False  # the bell itself will say that the broker is away

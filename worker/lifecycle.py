@@ -27,6 +27,8 @@ STAMP_S = 5.0
 PREDECESSOR_S = 30.0
 """A process that was killed holds its slot until the system has taken back what it owned."""
 
+LEAVING = (signal.SIGTERM, signal.SIGQUIT)
+
 log = logging.getLogger(__name__)
 
 
@@ -70,6 +72,7 @@ class Lifecycle:
         ).start()
         engine = _loaded(settings.engine)
         workers.set_state(database, self._worker_id, WorkerState.READY)
+        slot.tell_loaded(settings)
         self.station = Station(settings, engine=engine, database=database)
         log.info("The engine is ready.", extra={"action": "ready", "engine": settings.engine})
 
@@ -78,13 +81,20 @@ class Lifecycle:
         """Between two jobs SIGTERM ends the process at once; inside, after the unit in flight."""
 
         def leave(number: int, frame: FrameType | None) -> None:
-            station.leave()
+            self.leave(station)
 
-        before = signal.signal(signal.SIGTERM, leave)
+        before = {number: signal.signal(number, leave) for number in LEAVING}
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def leave(self, station: Station) -> None:
+        """For a signal handler: what is committed needs nobody, and a brief is made elsewhere."""
+        station.leave()
+        if station.may_go:
+            os._exit(0)
 
     def end(self) -> None:
         self._left.set()

@@ -36,9 +36,15 @@ class Loop(threading.Thread):
         self._period_s = period_s
         self._grace_s = grace_s
         self._leave = threading.Event()
+        self._woken = threading.Event()
+
+    def wake(self) -> None:
+        """Have `body` called now; from any thread."""
+        self._woken.set()
 
     def leave(self) -> None:
         self._leave.set()
+        self._woken.set()
 
     def run(self) -> None:
         while True:
@@ -49,7 +55,9 @@ class Loop(threading.Thread):
                     "The database is away.", extra={"action": "database_away", "loop": self.name}
                 )
                 self._await_return()
-            if self._leave.wait(self._period_s):
+            self._woken.wait(self._period_s)
+            self._woken.clear()
+            if self._leave.is_set():
                 return
 
     def _await_return(self) -> None:

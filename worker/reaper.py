@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
+from collections.abc import Callable
+from queue import SimpleQueue
 
 from pipeline.errors import OmnaiError
-from pipeline.ledger import epochs, jobs
+from pipeline.ledger import epochs, jobs, tallies
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import UnreleasedEpoch
 from pipeline.ledger.errors import DatabaseUnavailable
+from pipeline.ledger.tallies import Tally
 from pipeline.ledger.unpublished import unpublished
 from pipeline.publish import publish
 from pipeline.records import EndReason
@@ -25,14 +29,23 @@ PUBLISH_AFTER_S = 30.0
 """Whoever ended a job publishes it; this is for those who could not."""
 PUBLISH_AT_ONCE = 20
 
+LOST_DETAIL = "the worker process was lost"
+
 log = logging.getLogger(__name__)
 
 
-def reap(database: Database, settings: Settings) -> None:
-    """Fail what is lost, never queue it again; free a slot only once its process is gone."""
+def reap(
+    database: Database, settings: Settings, *, on_end: Callable[[str], None] = lambda job_id: None
+) -> None:
+    """Fail what is lost, never queue it again; free a slot only once its process is gone.
+
+    `on_end` is told the id of each job that ended here and has no brief of its end yet.
+    """
     for epoch in epochs.unreleased(database):
         if not epoch.is_fenced and _is_lost(epoch, settings):
-            give_up(database, epoch, EndReason.WORKER_LOST, "the worker process was lost")
+            if give_up(database, epoch, EndReason.WORKER_LOST, LOST_DETAIL):
+                tallies.add(database, Tally.EPOCHS_REAPED)
+                on_end(epoch.key.job_id)
         elif not epoch.is_fenced:
             continue
         if is_process_gone(epoch, settings):
@@ -48,25 +61,40 @@ def clear_slot(database: Database, settings: Settings) -> None:
     name = slot.slot_name(settings)
     for epoch in epochs.unreleased(database, host=settings.host_name, slot=name):
         if epoch.pid == os.getpid() or is_gone(epoch.pid) or _is_stale(epoch, settings):
-            give_up(database, epoch, EndReason.WORKER_LOST, "the worker process was lost")
+            give_up(database, epoch, EndReason.WORKER_LOST, LOST_DETAIL)
+            epochs.release(database, epoch.key)
+
+
+def clear_local(database: Database, settings: Settings) -> None:
+    """End and publish what a killed `omnai analyze` left.
+
+    For whoever opens the same database next; no worker need ever run there.
+    """
+    for epoch in epochs.unreleased(database):
+        if slot.is_local(epoch.slot) and _is_lost(epoch, settings):
+            if give_up(database, epoch, EndReason.WORKER_LOST, LOST_DETAIL):
+                published(database, epoch.key.job_id)
             epochs.release(database, epoch.key)
 
 
 def give_up(database: Database, epoch: UnreleasedEpoch, reason: EndReason, detail: str) -> bool:
-    """End somebody else's epoch and publish what it completed; return whether this call did it."""
+    """End somebody else's epoch; return whether this call did it. Its brief is the caller's care:
+    a render must not keep the reaper or the watchdog from the next one."""
     key = epoch.key
     if jobs.give_up(database, key, end_reason=reason, end_detail=detail) is None:
         return False
+    tallies.add(database, tallies.given_up(reason))
     log.warning(
         "An epoch was given up.",
         extra={"action": "give_up", "end_reason": reason.value, **key.log_context()},
     )
-    _publish(database, key.job_id)
     return True
 
 
 def is_process_gone(epoch: UnreleasedEpoch, settings: Settings) -> bool:
     """Only a process of this host can be known to be gone."""
+    if slot.is_local(epoch.slot) and _is_stale(epoch, settings):
+        return True  # its slot is of no use to anybody else
     if epoch.host != settings.host_name:
         return False
     if is_gone(epoch.pid):
@@ -83,21 +111,42 @@ def is_process_gone(epoch: UnreleasedEpoch, settings: Settings) -> bool:
 class Publisher:
     """Publishes ended jobs that have no brief of their end; what cannot be is tried once."""
 
-    def __init__(self, database: Database, *, after_s: float = PUBLISH_AFTER_S) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        after_s: float = PUBLISH_AFTER_S,
+        make: Callable[[str], bool] | None = None,
+    ) -> None:
+        """`make` publishes one job and says whether it could; by default here, without a limit."""
         self._database = database
         self._after_s = after_s
+        self._make = make or functools.partial(published, database)
+        self._wanted: SimpleQueue[str] = SimpleQueue()
         self._failed: set[str] = set()
 
+    def want(self, job_id: str) -> None:
+        """Nobody else publishes this one, so that the next call need not wait; from any thread."""
+        self._wanted.put(job_id)
+
     def publish_missing(self) -> None:
+        while not self._wanted.empty():
+            self._try(self._wanted.get())
         for job_id in unpublished(
             self._database, after_s=self._after_s, limit=PUBLISH_AT_ONCE + len(self._failed)
         ):
-            if job_id not in self._failed and not _publish(self._database, job_id):
-                self._failed.add(job_id)
+            self._try(job_id)
+
+    def _try(self, job_id: str) -> None:
+        if job_id not in self._failed and not self._make(job_id):
+            self._failed.add(job_id)
 
 
-def _publish(database: Database, job_id: str) -> bool:
-    """A brief that cannot be made is a fault, but must not keep the others from being made."""
+def published(database: Database, job_id: str) -> bool:
+    """Publish a job and say whether it could be done. Raises DatabaseUnavailable.
+
+    A brief that cannot be made is a fault, but must not keep the others from being made.
+    """
     try:
         publish(database, job_id, release=RELEASE)
     except DatabaseUnavailable:

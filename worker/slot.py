@@ -6,6 +6,7 @@ import fcntl
 import functools
 import os
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,8 +24,13 @@ ON_GPU = "minicpmo"
 UUID_CHARS = 40
 """Of a whole GPU's UUID; a shorter one is a beginning that the driver may know."""
 
+_LOCAL = "/analyze/"
+
 SUPERVISOR = "supervisor"
 ENGINE = "engine"
+
+LOADED = "loaded"
+"""Not a lock: a file that is there once a process of this slot has loaded its engine."""
 
 
 class SlotTaken(OmnaiError):
@@ -42,6 +48,16 @@ def slot_name(settings: Settings) -> str:
     if settings.engine == ON_GPU:
         return _gpu_uuid(settings.gpu)
     return f"{settings.host_name}/{settings.slot}"
+
+
+def local_name(settings: Settings) -> str:
+    """A slot for one `omnai analyze`, which takes no worker's."""
+    return f"{settings.host_name}{_LOCAL}{uuid.uuid4()}"
+
+
+def is_local(name: str) -> bool:
+    """Whether nobody ever takes this slot again."""
+    return _LOCAL in name
 
 
 def pinned(settings: Settings) -> Settings:
@@ -89,6 +105,20 @@ def holder(settings: Settings, role: str) -> int | None:
         return int(text) if text else None
     finally:
         os.close(descriptor)
+
+
+def tell_loaded(settings: Settings) -> None:
+    """Leave word for the supervisor that the engine can be loaded here."""
+    _path(settings, LOADED).touch()
+
+
+def take_loaded(settings: Settings) -> bool:
+    """Whether that word was left since the last call."""
+    try:
+        _path(settings, LOADED).unlink()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @functools.lru_cache(maxsize=1)

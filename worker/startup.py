@@ -34,6 +34,8 @@ REFUSED_SIGNAL = signal.SIGUSR2
 """What the engine's process tells Celery's before it ends it for such a reason."""
 
 MUST_HOLD = (
+    "task_default_queue",
+    "task_queues",
     "task_acks_late",
     "task_acks_on_failure_or_timeout",
     "task_reject_on_worker_lost",
@@ -48,7 +50,8 @@ MUST_HOLD = (
     "task_ignore_result",
     "accept_content",
 )
-"""A change of any of these is silent in Celery and repeats, holds back or breaks into a job."""
+"""A change of any of these is silent in Celery and repeats, holds back or breaks into a job, or
+takes another engine's bells."""
 
 log = logging.getLogger(__name__)
 
@@ -74,10 +77,13 @@ def check_engine(settings: Settings) -> None:
         _refuse([*_packages_missing(), *_gpu_missing(settings), *_model_missing(settings)])
 
 
-def check_queue(conf: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
-    """Raises WorkerRefused for settings of Celery that could replay or cut into a job."""
+def check_queue(
+    conf: Mapping[str, Any], *, engine: str, environment: Mapping[str, str] | None = None
+) -> None:
+    """Raises WorkerRefused for settings of Celery that could replay or cut into a job, or that
+    listen to another engine's bells."""
     environment = os.environ if environment is None else environment
-    _refuse([*_changed(conf), *_remapped(environment)])
+    _refuse([*_changed(conf, engine), *_remapped(environment)])
 
 
 def check_broker(settings: Settings) -> None:
@@ -174,8 +180,8 @@ def _file_of(package: str) -> str | None:
     return None if spec is None else spec.origin
 
 
-def _changed(conf: Mapping[str, Any]) -> Iterator[Problem]:
-    wanted = celery_settings()
+def _changed(conf: Mapping[str, Any], engine: str) -> Iterator[Problem]:
+    wanted = celery_settings(engine)
     for name in MUST_HOLD:
         if conf.get(name) != wanted[name]:
             yield _unsafe(name, wanted[name])
@@ -191,8 +197,8 @@ def _unsafe(name: str, wanted: object) -> Problem:
     return Problem(
         code="queue_setting_unsafe",
         where=name,
-        message=f"changed, so that a job could run twice or be cut into; {wanted!r} would be"
-        " accepted",
+        message=f"changed, so that a job could run twice, be cut into or wait for nothing;"
+        f" {wanted!r} would be accepted",
     )
 
 

@@ -12,20 +12,34 @@ from pathlib import Path
 
 from pipeline import prompt
 from pipeline.engine.session import Engine
-from pipeline.errors import FenceLost, MediaStopped, OmnaiError, RecordingRefused
+from pipeline.errors import (
+    FenceLost,
+    MediaStopped,
+    OmnaiError,
+    RecordingRefused,
+    SessionStopped,
+)
 from pipeline.ledger import claims, epochs, jobs
 from pipeline.ledger.claims import Claimed
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
-from pipeline.ledger.errors import BlobDamaged, BlobMissing, DatabaseUnavailable, SlotBusy
+from pipeline.ledger.errors import (
+    BlobDamaged,
+    BlobMissing,
+    DatabaseUnavailable,
+    SlotBusy,
+    StorageFull,
+)
 from pipeline.ledger.storage import open_storage
 from pipeline.media_child import MediaChild
 from pipeline.publish import publish
-from pipeline.records import EndReason, Holding, MediaEvent, Phase, SessionContext
+from pipeline.records import EndReason, Holding, JobState, MediaEvent, Phase, SessionContext
 from pipeline.release import RELEASE
 from pipeline.run import Watch
 from pipeline.settings import Settings
 from worker.enqueue import ring
+from worker.night_end import leaving_at_close
+from worker.room import has_room
 from worker.slot import slot_name
 
 SETTLE_PAUSE_S = 2.0
@@ -51,18 +65,32 @@ class Station:
         self._database = database
         self._storage = open_storage(settings)
         self._watch: Watch | None = None
+        self._media: MediaChild | None = None
         self._is_leaving = False
+        self._may_go = True
 
     @property
     def is_lost(self) -> bool:
         """Whether the engine can run nothing more, so that this process must be replaced."""
         return self._engine.is_lost
 
+    @property
+    def is_leaving(self) -> bool:
+        return self._is_leaving
+
+    @property
+    def may_go(self) -> bool:
+        """Whether the process may go at any instant: what it claimed has ended in the database, or
+        cannot be ended by it; a brief may be missing."""
+        return self._may_go
+
     def leave(self) -> None:
-        """End the epoch in progress after its unit in flight; take nothing new."""
+        """End the epoch in progress after its unit in flight; take nothing new, render nothing."""
         self._is_leaving = True
         if self._watch is not None:
             self._watch.leave(EndReason.WORKER_SHUTDOWN)
+        if self._media is not None:
+            self._media.kill()  # the loop may be waiting for the next second, which nobody wants
 
     def work(self) -> bool:
         """Run the next job for this engine; return whether there was one.
@@ -71,15 +99,27 @@ class Station:
         """
         if self._is_leaving or self.is_lost:
             return False
-        claimed = self._claim()
+        self._may_go = False
+        try:
+            claimed = self._claim()
+            if claimed is not None:
+                self._see_through(claimed)
+        finally:
+            self._may_go = True
         if claimed is None:
             return False
+        if not self._is_leaving and not self.is_lost:
+            self._ring_for_more()
+        return True
+
+    def _see_through(self, claimed: Claimed) -> None:
         log.info("An epoch was claimed.", extra={"action": "claim", **claimed.key.log_context()})
         reason = EndReason.INTERNAL
         try:
             self._run(claimed)
-        except DatabaseUnavailable:
-            reason = EndReason.DATABASE_UNAVAILABLE
+        except DatabaseUnavailable as error:
+            is_full = isinstance(error, StorageFull)
+            reason = EndReason.STORAGE_FULL if is_full else EndReason.DATABASE_UNAVAILABLE
             log.warning(
                 "The database was away for too long; an epoch's end waits for it.",
                 extra={"action": "database_away", **claimed.key.log_context()},
@@ -87,12 +127,10 @@ class Station:
         finally:
             self._watch = None
             self._settle(claimed.key, reason)
-        # The end is stored: should somebody lose patience here, a supervisor publishes it later.
-        if self._publish(claimed.key.job_id) and not self._is_leaving and not self.is_lost:
-            self._ring_for_more()
-        return True
 
     def _claim(self) -> Claimed | None:
+        if not has_room(self._settings):
+            return None
         try:
             return claims.claim(
                 self._database,
@@ -101,6 +139,7 @@ class Station:
                 host=self._settings.host_name,
                 pid=os.getpid(),
                 prompt=self._prompt,
+                night=self._settings.window,
             )
         except SlotBusy:
             # An epoch of a process that is not yet gone; the dispatcher rings again after it.
@@ -129,12 +168,14 @@ class Station:
             database=self._database,
             frames=self._storage.frames,
             frame_ring=self._settings.frame_ring,
+            before_release=lambda: self._publish(claimed.key),
         )
         self._watch = watch
         if self._is_leaving:
             self.leave()
         try:
-            with closing(self._events(claimed)) as events:
+            closes_in_s = claimed.closes_in_s if self._settings.night_hard_end else None
+            with leaving_at_close(watch, closes_in_s), closing(self._events(claimed)) as events:
                 watch.run(events)
         except FenceLost:
             log.warning(
@@ -154,8 +195,20 @@ class Station:
                 audio_stream=claimed.request.options.audio_stream,
                 video_stream=claimed.request.options.video_stream,
             ) as media,
+            self._media_told(media),
         ):
             yield from media
+
+    @contextmanager
+    def _media_told(self, media: MediaChild) -> Iterator[None]:
+        """Within the block whoever leaves ends the media process too."""
+        self._media = media
+        if self._is_leaving:
+            media.kill()
+        try:
+            yield
+        finally:
+            self._media = None
 
     @contextmanager
     def _staged(self, claimed: Claimed) -> Iterator[Path]:
@@ -169,6 +222,8 @@ class Station:
             if time.monotonic() - stamped > STAMP_S:
                 epochs.enter(self._database, claimed.key, Phase.PREPARE)
                 stamped = time.monotonic()
+                if jobs.state_of(self._database, claimed.key.job_id) is JobState.CANCELING:
+                    raise SessionStopped  # no unit is written yet that would tell the loop
 
         with ExitStack() as held:
             try:
@@ -193,22 +248,31 @@ class Station:
             except DatabaseUnavailable:
                 if self._is_leaving:
                     return  # a reaper ends it once this process is gone
+                self._may_go = True
                 time.sleep(SETTLE_PAUSE_S)
 
-    def _publish(self, job_id: str) -> bool:
+    def _publish(self, key: EpochKey) -> None:
+        """While the slot is held, so that the watchdog ends a process that does not come back.
+
+        The end is stored: who leaves, or is ended here, leaves the brief to a supervisor.
+        """
+        self._may_go = True
+        if self._is_leaving:
+            return
         try:
-            publish(self._database, job_id, release=RELEASE)
-        except DatabaseUnavailable:
+            epochs.enter(self._database, key, Phase.PUBLISH)
+            publish(self._database, key.job_id, release=RELEASE)
+        except (DatabaseUnavailable, FenceLost) as error:
             log.warning(
-                "A brief waits for the database.", extra={"action": "publish", "job_id": job_id}
+                "A brief waits for a supervisor.",
+                extra={"action": "publish", "code": error.code, **key.log_context()},
             )
-            return False
-        return True
 
     def _ring_for_more(self) -> None:
         """One bell, one job: between two, the process can be told to go."""
         try:
-            if claims.waiting(self._database, engine=self._settings.engine) > 0:
+            night = self._settings.window
+            if claims.waiting(self._database, engine=self._settings.engine, night=night) > 0:
                 ring(self._settings)
         except OmnaiError as error:
             log.warning("The queue was not looked at.", extra={"code": error.code})

@@ -12,12 +12,14 @@ from celery.signals import (  # type: ignore[import-untyped]
     setup_logging,
     worker_process_init,
     worker_process_shutdown,
+    worker_ready,
     worker_shutting_down,
 )
 
+from pipeline import journal
 from pipeline.errors import OmnaiError
 from pipeline.settings import Settings
-from worker import journal
+from worker import leaving, slot
 from worker.app import TASK
 from worker.lifecycle import EngineNotLoaded, Lifecycle
 from worker.pool import SOLO, pool_name
@@ -34,11 +36,13 @@ def look_for_work() -> None:
     assert _lifecycle is not None
     station = _lifecycle.station
     assert station is not None
-    if pool_name() == SOLO:  # SIGTERM is Celery's here; `tell_process` passes it on
+    if pool_name() == SOLO:  # SIGTERM is Celery's here; `leave` passes it on
         station.work()
     else:
         with _lifecycle.leaving_on_sigterm(station):
             station.work()
+    if station.is_leaving:
+        os._exit(0)  # at once: Celery would first wait for its own poll
     if station.is_lost:
         log.error("The engine is lost; another process takes its place.")
         os._exit(1)
@@ -46,7 +50,8 @@ def look_for_work() -> None:
 
 def write_logs(**_: object) -> None:
     """Celery sets up nothing of its own where somebody answers this signal."""
-    journal.begin()
+    settings = Settings.from_environment()
+    journal.begin(settings, slot=slot.slot_name(settings))
 
 
 def begin(**_: object) -> None:
@@ -78,16 +83,20 @@ def end(**_: object) -> None:
         _lifecycle.end()
 
 
-def tell_process(**_: object) -> None:
-    """Celery waits for the job in progress; its process has to hear that it should not go on."""
-    if _lifecycle is not None and _lifecycle.station is not None:
-        _lifecycle.station.leave()  # the process is this one
-    for process in active_children():
-        if process.pid is not None:
-            os.kill(process.pid, signal.SIGTERM)
+def leave(**_: object) -> None:
+    """Celery would wait for the job in progress without a word to the process that runs it."""
+    if _lifecycle is not None and _lifecycle.station is not None:  # the process is this one
+        _lifecycle.leave(_lifecycle.station)
+        return
+    leaving.after(process.pid for process in active_children() if process.pid is not None)
+
+
+def take_signals(**_: object) -> None:
+    leaving.as_on_sigterm()
 
 
 setup_logging.connect(write_logs)
 worker_process_init.connect(begin)
 worker_process_shutdown.connect(end)
-worker_shutting_down.connect(tell_process)
+worker_shutting_down.connect(leave)
+worker_ready.connect(take_signals)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -98,6 +97,7 @@ def analyze(
 
 def _analyze(asked: Asked, settings: Settings, *, as_json: bool) -> Exit:
     from pipeline.media_child import MediaChild
+    from worker import reaper
 
     stamp = _stamp(asked.file)
     recording = _fingerprint(asked.file)
@@ -114,6 +114,7 @@ def _analyze(asked: Asked, settings: Settings, *, as_json: bool) -> Exit:
         events = iter(media)
         first = [next(events), next(events)]
         with opened(settings) as stores:
+            reaper.clear_local(stores.database, settings)
             job_id, outcome, progress = _watch(
                 asked, settings, stores, recording, chain(first, events)
             )
@@ -141,6 +142,7 @@ def _watch(
     from pipeline import prompt
     from pipeline.ledger import jobs
     from pipeline.run import Watch
+    from worker import slot
 
     holdings = asked.portfolio.holdings
     text = prompt.system_text(asked.request.objective, holdings)
@@ -154,8 +156,7 @@ def _watch(
         portfolio_sha256=asked.portfolio.sha256,
         engine=engine.describe(),
         prompt_sha256=prompt.prompt_sha256(text),
-        # Of its own: a rehearsal takes no worker's slot.
-        slot=f"{settings.host_name}/analyze/{uuid.uuid4()}",
+        slot=slot.local_name(settings),
         host=settings.host_name,
         pid=os.getpid(),
     )

@@ -19,6 +19,16 @@ from pipeline.settings import Settings
 
 app = typer.Typer(help="Jobs of a running OmnAI.", no_args_is_help=True)
 
+UNKNOWN = {
+    "queue_paused": "the queue is paused",
+    "nothing_measured": "this installation has not run enough of its engine yet",
+    "no_worker": "no worker is ready for its engine",
+    "length_unknown": "the length of its recording is not known",
+    "ahead_unknown": "how long the jobs before it take is not known",
+    "recording_awaited": "its recording is not here yet",
+}
+"""By the API's word for why."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 
@@ -35,6 +45,17 @@ def submit(
     start_s: Annotated[int, typer.Option(help="First source second.")] = 0,
     audio_stream: AudioStream = None,
     video_stream: VideoStream = None,
+    priority: Annotated[
+        int | None, typer.Option(help="Smaller goes first, 0 otherwise; below 0 for admins.")
+    ] = None,
+    not_before: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Begin no earlier; as 2026-03-31T19:30:00+02:00."),
+    ] = None,
+    ready_by: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When the brief is wanted, with its offset too."),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Watch it until it ends.")] = False,
     json_: AsJson = False,
 ) -> None:
@@ -54,8 +75,14 @@ def submit(
                     "audio_stream": audio_stream,
                     "video_stream": video_stream,
                 },
+                "priority": priority,
+                "not_before": not_before,
+                "ready_by": ready_by,
             },
         )
+        forecast = job["forecast"]
+        if forecast is not None and not json_:
+            display.say(told_forecast(forecast))
         if wait:
             job = follow(client, job["id"])
         _show(job, as_json=json_)
@@ -181,6 +208,17 @@ def follow(client: Client, job_id: str) -> dict[str, Any]:
                 None if total_s is None else round(total_s * 1000),
             )
     return job
+
+
+def told_forecast(forecast: dict[str, Any]) -> str:
+    """Whether a job will be ready in time, as one line."""
+    if forecast["makes_it"] is None:
+        return f"whether it will be ready in time is not known: {UNKNOWN[forecast['unknown']]}"
+    end = display.moment(forecast["expected_end_at"])
+    word = "" if forecast["makes_it"] else "not "
+    cut = ", cut short by the night's end" if forecast["is_cut"] else ""
+    speed = forecast["pace"]["times_realtime"]
+    return f"it will {word}be ready in time: its end is expected {end}{cut} ({speed}× realtime)"
 
 
 def status_of(job: dict[str, Any]) -> Exit:

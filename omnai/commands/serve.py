@@ -11,7 +11,7 @@ import typer
 from omnai import display
 from omnai.exits import Exit, refusals
 from omnai.interrupts import Interrupted, Interrupts
-from omnai.stores import ready
+from omnai.stores import clear_killed, ready
 from pipeline.settings import Settings
 
 
@@ -30,6 +30,8 @@ def serve(
         ready(Settings.from_environment()) as settings,
     ):
         settings = settings if bind is None else replace(settings, bind=bind)
+        clear_killed(settings)
+        settings.data_dir.mkdir(parents=True, exist_ok=True)  # the server's own files go there too
         with (
             Child("API", api_command(settings), environment(settings), log=None) as child,
             suppress(Interrupted),

@@ -62,6 +62,7 @@ END_REASONS = {
     EndReason.UNIT_TIMEOUT.value: "One second took longer than its limit.",
     EndReason.WORKER_LOST.value: "The worker was lost.",
     EndReason.WORKER_SHUTDOWN.value: "The worker was shut down.",
+    EndReason.NIGHT_ENDED.value: "The window in which work may run closed first.",
     EndReason.STORAGE_FULL.value: "Storage was full.",
     EndReason.STORAGE_UNAVAILABLE.value: "The storage for recordings could not be reached.",
     EndReason.DATABASE_UNAVAILABLE.value: "The database could not be reached.",

@@ -12,11 +12,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from pipeline.errors import OmnaiError, Problem, SettingsRefused
 from pipeline.ledger.errors import (
+    DatabaseFull,
     DatabaseUnavailable,
     LedgerRefused,
     SchemaOutdated,
-    StorageFull,
 )
+from pipeline.ledger.presence import Presence
 
 DRIVER = "postgresql+psycopg"
 
@@ -45,6 +46,7 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._sessions = sessionmaker(engine, expire_on_commit=False)
+        self._presence = Presence(engine)
 
     @contextmanager
     def transaction(self, *, is_snapshot: bool = False) -> Iterator[Session]:
@@ -52,14 +54,20 @@ class Database:
 
         A snapshot sees the database as of its first statement throughout. Raises
         DatabaseUnavailable (where it strikes the commit, the outcome is unknown: every write of the
-        ledger may be repeated), StorageFull, SchemaOutdated or LedgerRefused.
+        ledger may be repeated), DatabaseFull, SchemaOutdated or LedgerRefused.
         """
         with translated_errors(), self._sessions.begin() as session:
             if is_snapshot:
                 session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
             yield session
 
+    def present(self) -> str:
+        """A new UUID; `presence.is_gone` says of it whether this process is there no more."""
+        with translated_errors():
+            return self._presence.name()
+
     def dispose(self) -> None:
+        self._presence.close()
         self._engine.dispose()
 
 
@@ -127,7 +135,7 @@ def _translate(error: DBAPIError) -> OmnaiError:
             return DatabaseUnavailable()
         return LedgerRefused(constraint=None, sqlstate=None)
     if sqlstate == _DISK_FULL:
-        return StorageFull()
+        return DatabaseFull()
     if sqlstate.startswith(_PASSING) or error.connection_invalidated:
         return DatabaseUnavailable(f"{DatabaseUnavailable.__doc__} (SQLSTATE {sqlstate})")
     if sqlstate in _WITHOUT_TABLES:

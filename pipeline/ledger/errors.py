@@ -24,9 +24,36 @@ class SchemaOutdated(OmnaiError):
 
 
 class StorageFull(OmnaiError):
-    """The database's storage is full; nothing was written."""
+    """There is no room left to write; nothing was written."""
 
     code = "storage_full"
+
+
+class DatabaseFull(StorageFull, DatabaseUnavailable):
+    """The database's storage is full; nothing was written.
+
+    It still answers what only reads, and takes writes again once there is room: whoever waits for a
+    database that is away waits for this too.
+    """
+
+    code = "storage_full"
+
+    def __init__(self) -> None:
+        super().__init__("the database's storage is full; nothing was written")
+
+
+class StorageLow(OmnaiError):
+    """Too little room is left on the disk of the data folder; nothing was taken in."""
+
+    code = "storage_low"
+
+    def __init__(self, *, free_bytes: int, free_bytes_min: int) -> None:
+        self.free_bytes = free_bytes
+        self.free_bytes_min = free_bytes_min
+        super().__init__(
+            f"too little room is left for this: {free_bytes} bytes are free, and"
+            f" {free_bytes_min} have to stay so; try again once there is room"
+        )
 
 
 class LedgerRefused(OmnaiError):
@@ -81,6 +108,16 @@ class RecordingNotStored(OmnaiError):
     """OmnAI holds no copy of this recording's bytes; it has to be uploaded first."""
 
     code = "recording_not_stored"
+
+
+class DeletionRefused(OmnaiError):
+    """This may not be deleted now; nothing was changed."""
+
+    code = "deletion_refused"
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class FetchLost(OmnaiError):

@@ -11,11 +11,12 @@ from sqlalchemy.orm import Session
 
 from pipeline.ledger import jobs
 from pipeline.ledger.database import Database
+from pipeline.ledger.documents import from_document
 from pipeline.ledger.errors import FetchLost
 from pipeline.ledger.recordings import Recording
 from pipeline.ledger.schema import FetchRow, JobRow, UploadRow
 from pipeline.link import Link
-from pipeline.records import EndReason, JobState
+from pipeline.records import EndReason, JobState, Options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,8 @@ class Claim:
     owner: str
     filename: str
     """Of the recording; untrusted text."""
+    options: Options
+    """What the job asks for; whether the recording has it, its bytes tell."""
     link: Link = field(repr=False)
     upload_id: str | None
     """Under which earlier attempts left their bytes; none where nothing is kept."""
@@ -153,13 +156,22 @@ def give_back(database: Database, held: Claim) -> bool:
         return _write(session, held, {**_RELEASED, "attempts": FetchRow.attempts - 1})
 
 
-def finish(session: Session, held: Claim, recording: Recording) -> None:
-    """Queue the job with its recording, in the transaction that makes it one.
+def finish(
+    session: Session, held: Claim, recording: Recording, *, refusal: str | None = None
+) -> None:
+    """Queue the job with its recording, in the transaction that makes it one; fail it with the
+    recording for a `refusal`, so that another job can name that.
 
     Raises FetchLost where the job was canceled or another process has taken over.
     """
     is_moved = jobs.leave_waiting(
-        session, held.job_id, JobState.QUEUED, recording_id=recording.id, lease=held.lease
+        session,
+        held.job_id,
+        JobState.QUEUED if refusal is None else JobState.FAILED,
+        recording_id=recording.id,
+        end_reason=None if refusal is None else EndReason.RECORDING_REFUSED,
+        end_detail=refusal,
+        lease=held.lease,
     )
     if not is_moved:
         raise FetchLost
@@ -206,7 +218,7 @@ def _progress(
 
 def _claim(session: Session, row: FetchRow, *, lease: str, elapsed_s: float) -> Claim:
     job = session.execute(
-        select(JobRow.owner, JobRow.filename).where(JobRow.id == row.job_id)
+        select(JobRow.owner, JobRow.filename, JobRow.options).where(JobRow.id == row.job_id)
     ).one()
     is_kept = (
         row.upload_id is not None
@@ -227,6 +239,7 @@ def _claim(session: Session, row: FetchRow, *, lease: str, elapsed_s: float) -> 
         lease=lease,
         owner=job.owner,
         filename=job.filename,
+        options=from_document(Options, job.options),
         link=Link(host=row.host, target=(row.url or "").removeprefix(f"https://{row.host}")),
         upload_id=row.upload_id if is_kept else None,
         received_bytes=row.received_bytes if is_kept else 0,

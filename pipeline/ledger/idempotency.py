@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +10,7 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from pipeline.ledger import presence
 from pipeline.ledger.database import Database
 from pipeline.ledger.errors import IdempotencyConflict, IdempotencyInFlight
 from pipeline.ledger.schema import IdempotencyRow
@@ -19,7 +19,8 @@ KEPT = timedelta(hours=24)
 """An answer is given again for this long; then the key may be used anew."""
 
 UNANSWERED = timedelta(minutes=10)
-"""A request without an answer for this long has died with its process; another may take over."""
+"""A request without an answer for this long has died, where nothing tells sooner: its process is
+gone, and the database's server may not have seen it; another may take over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +49,11 @@ class Stored:
 def begin(
     database: Database, *, owner: str, key: str, route: str, payload_sha256: str
 ) -> Fresh | Stored:
-    """Raises IdempotencyConflict for another payload, IdempotencyInFlight for no answer yet."""
-    fresh = Fresh(owner=owner, route=route, key=key, attempt=str(uuid.uuid4()))
+    """Raises IdempotencyConflict for another payload, IdempotencyInFlight for no answer yet.
+
+    Takes over from a request whose process is gone.
+    """
+    fresh = Fresh(owner=owner, route=route, key=key, attempt=database.present())
     with database.transaction() as session:
         if _inserted(session, fresh, payload_sha256):
             return fresh
@@ -72,7 +76,7 @@ def begin(
                 raise IdempotencyConflict
             if row.status is not None:
                 return _stored(row)
-            if not is_dead:
+            if not is_dead and not presence.is_gone(session, row.attempt):
                 raise IdempotencyInFlight
         _take_over(session, fresh, payload_sha256)
         return fresh

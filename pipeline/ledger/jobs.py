@@ -252,6 +252,16 @@ def state_of(database: Database, job_id: str) -> JobState:
     return JobState(state)
 
 
+def engine_of(database: Database, job_id: str) -> str:
+    """Whose workers may run it. Raises JobUnknown."""
+    check_id(job_id)
+    with database.transaction() as session:
+        engine = session.scalar(select(JobRow.engine).where(JobRow.id == job_id))
+    if engine is None:
+        raise JobUnknown
+    return engine
+
+
 def check_edge(source: JobState, target: JobState) -> None:
     if target not in EDGES[source]:
         accepted = tuple(sorted(state.value for state in EDGES[source]))
@@ -275,7 +285,7 @@ def _end_job(
     if outcome is JobState.CANCELED and state is JobState.RUNNING:
         session.execute(_moved(job_id, JobState.CANCELING, None, None))
         state = JobState.CANCELING
-    if state is JobState.CANCELING or (outcome is JobState.SUCCEEDED and is_cancel_requested):
+    if state is JobState.CANCELING or is_cancel_requested:
         outcome, end_reason = JobState.CANCELED, EndReason.CANCELED
     check_edge(state, outcome)
     session.execute(_moved(job_id, outcome, end_reason, end_detail))

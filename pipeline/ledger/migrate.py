@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, NullPool, create_engine, text
+from sqlalchemy.orm import Session
 
 from pipeline.ledger.database import CONNECT_TIMEOUT_S, parse_url, translated_errors
 from pipeline.ledger.errors import DatabaseUnsuitable
@@ -50,6 +52,15 @@ def is_current(url: str) -> bool:
     return current(url) == head
 
 
+def is_behind(session: Session) -> bool:
+    """Whether the database lacks tables of this release. One that a newer release has migrated does
+    not: each migration works with the code before it."""
+    known = _revisions()
+    found = session.scalar(text("SELECT to_regclass('alembic_version')"))
+    stored = found and session.scalar(text("SELECT version_num FROM alembic_version"))
+    return stored is None or stored in known[1:]
+
+
 def drift(url: str) -> list[object]:
     """What differs between the database and the models, checks excepted; empty is right."""
     with _connection(url) as connection:
@@ -57,6 +68,13 @@ def drift(url: str) -> list[object]:
             connection, opts={"compare_type": True, "compare_server_default": True}
         )
         return list(compare_metadata(context, Base.metadata))
+
+
+@functools.cache
+def _revisions() -> tuple[str, ...]:
+    """Of this release, the newest first."""
+    script = ScriptDirectory.from_config(_config(None))
+    return tuple(revision.revision for revision in script.walk_revisions())
 
 
 def _config(connection: Connection | None) -> Config:

@@ -16,6 +16,9 @@ from pipeline.ledger.recordings import Recording
 from pipeline.ledger.schema import BlobRow, JobRow, RecordingRow
 from pipeline.ledger.views import JobView
 from pipeline.records import Holding, JobState, Request
+from pipeline.schedule import Schedule
+
+ANYTIME = Schedule()
 
 
 def submit(
@@ -27,6 +30,7 @@ def submit(
     portfolio_holdings: Sequence[Holding],
     portfolio_sha256: str,
     engine: str,
+    schedule: Schedule = ANYTIME,
     then: Callable[[Session, JobView], None] | None = None,
 ) -> str:
     """Queue a job and return its id; whoever submits has seen that `owner` may use the recording.
@@ -50,6 +54,9 @@ def submit(
                 engine=engine,
                 options=request.options,
                 portfolio_sha256=portfolio_sha256,
+                priority=schedule.priority,
+                not_before=schedule.not_before,
+                ready_by=schedule.ready_by,
             )
             .returning(JobRow.id)
         ).scalar_one()

@@ -82,6 +82,12 @@ class JobView:
     end_detail: str | None
     cancel_requested_at: datetime | None
     created_at: datetime
+    priority: int
+    """Smaller is claimed first."""
+    not_before: datetime | None
+    """No worker begins with it earlier."""
+    ready_by: datetime | None
+    """When its brief is wanted."""
     epoch: int | None
     """Number of the newest epoch; none before the first claim. The fields below are this one's."""
     phase: Phase | None
@@ -100,6 +106,10 @@ class JobView:
     """Where source time 0 lies on the recording's own clock; none until it was probed."""
     brief_revision: int | None
     """Of the newest stored brief; none before the first."""
+    keep_until: datetime | None
+    """Afterwards it may be deleted; none for as long as the installation keeps jobs."""
+    held_at: datetime | None
+    """Under legal hold since then."""
     version: str
     """Differs whenever anything above does."""
 
@@ -308,9 +318,14 @@ def _view(
         "end_detail": job.end_detail,
         "cancel_requested_at": job.cancel_requested_at,
         "created_at": job.created_at,
+        "priority": job.priority,
+        "not_before": job.not_before,
+        "ready_by": job.ready_by,
         "source_end_ms": _source_end_ms(probe, measured),
         "origin_ms": None if probe is None else from_document(Probe, probe).origin_ms,
         "brief_revision": brief_revision,
+        "keep_until": job.keep_until,
+        "held_at": job.held_at,
         **_newest(epoch, reached_ms),
     }
     document = json.dumps(_shown_plain(shown), sort_keys=True)

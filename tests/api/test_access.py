@@ -114,12 +114,6 @@ def test_what_is_not_there_and_what_is_not_accepted_are_problems(ada: Person) ->
     assert "GET" in ada.post("/v1/jobs/x").headers["Allow"]
 
 
-def test_health_is_open_and_tells_of_the_database(app: Flask) -> None:
-    client = app.test_client()
-    assert client.get("/healthz").get_json() == {"status": "alive"}
-    assert client.get("/readyz").get_json() == {"status": "ready", "workers_ready": 0}
-
-
 def test_a_database_that_is_away_is_told_as_that(tmp_path: object) -> None:
     from pathlib import Path
 

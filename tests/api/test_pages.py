@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from playwright.sync_api import Browser, FileChooser, Page, expect
 
 from pipeline.engine.rehearsal import RehearsalEngine
 from pipeline.engine.session import Engine
+from pipeline.ledger import queue, views
 from pipeline.ledger.frames import FolderFrames
 from pipeline.ledger.keys import Role
+from pipeline.ledger.queue import QueueState
 from pipeline.publish import assembled, write_folder
 from tests.api.site import OBJECTIVE, SAMPLES, Site, running, site
 from tests.browser import DESKTOP, PHONE, Reader, chromium
@@ -378,6 +381,52 @@ def test_everything_fits_a_phone_and_the_player_stays_in_sight_while_it_plays(
     page.goto("/jobs")
     reader.shoot("phone-jobs")
     assert reader.overflow_px() == 0
+    reader.close()
+
+
+def test_a_night_is_planned_from_the_pages_and_they_fit_a_phone(
+    site: Site, browser: Browser
+) -> None:
+    reader = Reader(browser, site.origin, viewport=PHONE, timezone_id="Asia/Tokyo")
+    reader.sign_in(site.cookie(role=Role.ADMIN))
+    page = reader.page
+    day = (datetime.now(timezone.utc) + timedelta(days=3)).date()
+    fill(page, SAMPLES / "sample.mp4", SAMPLES / "portfolio.csv", title="A" * 150)
+    when = page.get_by_text("Say when it is wanted")
+    when.click()
+    expect(page.get_by_label("Time zone of both")).to_have_value("Asia/Tokyo")
+    page.get_by_label("Ready by").fill(f"{day}T07:00")
+    page.get_by_label("Not before").fill(f"{day}T07:00")
+    when.click()
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator("#ready_by-problems")).to_contain_text("not after “not_before”")
+    expect(page.get_by_label("Ready by")).to_be_focused()
+    assert reader.overflow_px() == 0
+    page.get_by_label("Not before").fill("")
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
+    job = views.get(site.database, page.url.rpartition("/")[2], owner=None)
+    assert job.ready_by == datetime.fromisoformat(f"{day}T07:00:00+09:00")
+
+    page.get_by_role("link", name="Queue", exact=True).click()
+    expect(page.locator("main")).to_contain_text("The queue is open. 0 run, 1 waits")
+    row = page.get_by_role("row", name="A" * 150)
+    expect(row).to_contain_text("pace not known yet")
+    reader.shoot("phone-queue")
+    assert reader.overflow_px() == 0
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("main")).to_contain_text("paused: nothing more is begun")
+    assert queue.state(site.database) is QueueState.PAUSED
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator("main")).to_contain_text("The queue is open.")
+    assert queue.state(site.database) is QueueState.OPEN
+
+    page.get_by_role("link", name="Night", exact=True).click()
+    expect(page.get_by_role("row", name="A" * 150)).to_contain_text("Waiting")
+    reader.shoot("phone-night")
+    assert reader.overflow_px() == 0
+    refused = "the server responded with a status of 422"
+    reader.complaints = [line for line in reader.complaints if refused not in line]
     reader.close()
 
 

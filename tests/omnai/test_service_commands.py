@@ -8,13 +8,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from omnai import sending
+from omnai.cli import app
 from omnai.client import Client
 from pipeline.ledger import keys
 from pipeline.ledger.database import connect
@@ -120,6 +123,59 @@ def test_a_queued_job_is_canceled_at_once_and_an_admin_may_rerun_it(api: None, r
     assert rerun.returncode == 0, rerun.stderr
     assert json.loads(rerun.stdout)["epoch"] == 1
     assert json.loads(run("jobs", "show", job["id"], "--json").stdout)["state"] == "queued"
+
+
+def test_when_a_job_is_wanted_is_told_and_the_queue_and_the_night_show_it(
+    api: None, run: Run
+) -> None:
+    ready_by = datetime.now(timezone.utc) + timedelta(days=1)
+    asked = (
+        *("submit", SAMPLES / "sample.mp4", "--portfolio", SAMPLES / "portfolio.csv"),
+        *("--objective", "What matters?", "--title", "Day [red]one", "--priority", "5"),
+    )
+    refused = run(*asked, "--ready-by", f"{ready_by:%Y-%m-%dT%H:%M:%S}", "--json")
+    assert refused.returncode == 2
+    assert json.loads(refused.stderr)["problems"][0]["code"] == "time_without_offset"
+    ran = run(*asked, "--ready-by", ready_by.isoformat())
+    assert ran.returncode == 0, ran.stderr
+    why = "this installation has not run enough of its engine yet"
+    assert f"whether it will be ready in time is not known: {why}" in ran.stdout
+    job = ran.stdout.splitlines()[1].split()[0]
+    shown = run("queue")
+    assert "the queue is open; running: 0; queued:" in shown.stdout
+    [row] = [line for line in shown.stdout.splitlines() if job in line]
+    assert "Day [red]one" in row
+    assert row.count("pace not known") == 2
+    report = run("night")
+    [row] = [line for line in report.stdout.splitlines() if job in line]
+    assert "waiting" in row
+    assert "Day [red]one" in row
+
+
+def test_a_job_is_kept_deleted_and_swept_up_after(api: None, settings: Settings) -> None:
+    def told(*arguments: object) -> Any:
+        ran = CliRunner().invoke(
+            app, [*map(str, arguments), "--json"], env=settings.to_environment()
+        )
+        return json.loads(ran.stdout or ran.stderr)
+
+    with Client(settings.api_url, str(settings.api_key)) as client:
+        recording = client.upload(SAMPLES / "sample.mp4", lambda _: None)
+        holdings = json.loads((SAMPLES / "portfolio.json").read_text())
+        asked = {"recording_id": recording["id"], "portfolio": holdings, "objective": "?"}
+        job_id = client.submit(asked)["id"]
+        client.cancel(job_id)
+    kept = told("jobs", "keep", job_id, "--until", "2031-01-31T18:00:00Z")
+    assert kept["keep_until"] == "2031-01-31T18:00:00Z"
+    assert told("jobs", "keep", job_id)["keep_until"] is None
+    assert told("jobs", "delete", job_id) == {"id": job_id, "is_deleted": True}
+    assert told("jobs", "delete", job_id)["problems"][0]["code"] == "job_unknown"
+    nothing = {
+        **{"jobs": 0, "recordings": 0, "uploads": 0, "blobs": 0, "frames": 0, "parts": 0},
+        "freed_bytes": 0,
+    }
+    assert told("sweep", "--dry-run") == {"is_dry_run": True, **nothing}
+    assert told("sweep") == {"is_dry_run": False, **nothing}
 
 
 def test_a_brief_is_written_where_it_is_asked_for(api: None, run: Run, tmp_path: Path) -> None:

@@ -63,6 +63,19 @@ def test_variables_of_the_tests_and_scripts_are_left_alone() -> None:
     Settings.from_environment({"OMNAI_TEST_DATABASE_URL": "x", "OMNAI_VENV": ".venv-3.10"})
 
 
+def test_how_long_things_are_kept_is_a_number_of_days_or_for_ever() -> None:
+    assert Settings.from_environment({}).keep_jobs_days is None
+    names = ("OMNAI_KEEP_JOBS_DAYS", "OMNAI_KEEP_RECORDINGS_DAYS")
+    settings = Settings.from_environment({"OMNAI_FREE_BYTES_MIN": "0", names[0]: "30"})
+    assert (settings.free_bytes_min, settings.keep_jobs_days) == (0, 30)
+    assert settings.keep_recordings_days is None
+    assert Settings.from_environment(settings.to_environment()) == settings
+    for days in ("0", "-1", "1.5", "36501", "for ever"):
+        with pytest.raises(SettingsRefused) as caught:
+            Settings.from_environment(dict.fromkeys(names, days))
+        assert [problem.where for problem in caught.value.problems] == list(names)
+
+
 def test_a_workers_settings_are_read() -> None:
     settings = Settings.from_environment(
         {
@@ -81,11 +94,13 @@ def test_the_models_settings_are_read() -> None:
     given = {
         "OMNAI_MODEL_SNAPSHOT": "/srv/model",
         "OMNAI_MODEL_ALLOW_UNVERIFIED": "yes",
+        "OMNAI_DECODER": "official",
         "OMNAI_GPU": "GPU-7d0f",
     }
     settings = Settings.from_environment(given)
     assert (settings.model_folder, settings.gpu) == (Path("/srv/model"), "GPU-7d0f")
     assert settings.model_allow_unverified
+    assert settings.decoder == "official"
     assert Settings.from_environment(settings.to_environment()) == settings
 
 
@@ -94,6 +109,9 @@ def test_by_default_the_model_lies_in_the_data_folder_and_must_be_verified() -> 
     assert settings.model_folder == Path("/srv/omnai/model")
     assert not settings.model_allow_unverified
     assert Settings.from_environment(settings.to_environment()) == settings
+    assert settings.decoder == "fast"
+    with pytest.raises(SettingsRefused, match="official or fast"):
+        Settings.from_environment({"OMNAI_DECODER": "faster"})
     with pytest.raises(SettingsRefused, match="yes or no"):
         Settings.from_environment({"OMNAI_MODEL_ALLOW_UNVERIFIED": "perhaps"})
 
@@ -142,3 +160,45 @@ def test_storage_that_is_none_or_names_a_secret_is_refused(name: str, text: str)
         Settings.from_environment({name: text})
     assert [(p.where, p.code) for p in caught.value.problems] == [(name, "setting_malformed")]
     assert "hunter2" not in str(caught.value)
+
+
+NIGHT = {"OMNAI_NIGHT": " 19:30-06:30 ", "OMNAI_NIGHT_ZONE": "Europe/Berlin"}
+
+
+def test_a_night_is_read_and_handed_on_to_processes_of_ours() -> None:
+    assert Settings().window is None
+    settings = Settings.from_environment(NIGHT | {"OMNAI_NIGHT_HARD_END": "yes"})
+    night = settings.window
+    assert night is not None
+    assert (f"{night.opens:%H:%M}", f"{night.closes:%H:%M}") == ("19:30", "06:30")
+    assert (night.zone.key, night.has_weekends) == ("Europe/Berlin", True)
+    assert settings.night_hard_end
+    assert Settings.from_environment(settings.to_environment()) == settings
+    plain = Settings.from_environment(NIGHT | {"OMNAI_NIGHT_WEEKENDS": "no"})
+    assert plain.window is not None
+    assert (plain.window.has_weekends, plain.night_hard_end) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"OMNAI_NIGHT": "19:30-06:30"}, {"OMNAI_NIGHT": "setting_incomplete"}),
+        ({"OMNAI_NIGHT_ZONE": "UTC"}, {"OMNAI_NIGHT_ZONE": "setting_incomplete"}),
+        ({"OMNAI_NIGHT_HARD_END": "yes"}, {"OMNAI_NIGHT_HARD_END": "setting_incomplete"}),
+        *(
+            (NIGHT | {"OMNAI_NIGHT": window}, {"OMNAI_NIGHT": "setting_malformed"})
+            for window in ("", "19:30", "19:30-19:30", "24:30-06:30", "7:30-06:30", "1-2-3")
+        ),
+        *(
+            (NIGHT | {"OMNAI_NIGHT_ZONE": zone}, {"OMNAI_NIGHT_ZONE": "setting_malformed"})
+            for zone in ("", "Europe", "Berlin", "../zone", "/etc/localtime", "A\0", "x" * 200)
+        ),
+    ],
+    ids=repr,
+)
+def test_a_night_that_says_too_little_or_nothing_is_refused(
+    given: dict[str, str], refused: dict[str, str]
+) -> None:
+    with pytest.raises(SettingsRefused) as caught:
+        Settings.from_environment(given)
+    assert {problem.where: problem.code for problem in caught.value.problems} == refused

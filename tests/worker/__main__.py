@@ -6,12 +6,14 @@ import sys
 
 from pipeline.errors import OmnaiError
 from pipeline.settings import Settings
+from tests.worker import staged
 from worker import dispatcher, reaper, supervisor, watchdog
 
 dispatcher.PERIOD_S = 0.5
 reaper.PERIOD_S = 0.3
 watchdog.PERIOD_S = 0.3
 supervisor.BACKOFF_S = (0.2,)
+supervisor.RELOADS_MAX = staged.RELOADS_MAX
 
 if __name__ == "__main__":
     try:

@@ -27,7 +27,7 @@ SETTINGS = Settings(
 
 
 def test_our_own_settings_are_accepted() -> None:
-    check_queue(make_app(SETTINGS).conf, environment={})
+    check_queue(make_app(SETTINGS).conf, engine="rehearsal", environment={})
     check_installation(SETTINGS)
 
 
@@ -45,11 +45,13 @@ def test_our_own_settings_are_accepted() -> None:
         ("worker_soft_shutdown_timeout", 10.0),
         ("worker_cancel_long_running_tasks_on_connection_loss", True),
         ("accept_content", ["json", "pickle"]),
+        ("task_default_queue", "omnai.minicpmo"),
+        ("task_queues", ["omnai.rehearsal", "omnai.minicpmo"]),
     ],
 )
 def test_a_queue_setting_that_could_replay_a_job_is_refused_by_name(name: str, value: Any) -> None:
     with pytest.raises(WorkerRefused) as caught:
-        check_queue(make_app(SETTINGS, **{name: value}).conf, environment={})
+        check_queue(make_app(SETTINGS, **{name: value}).conf, engine="rehearsal", environment={})
     (problem,) = caught.value.problems
     assert (problem.code, problem.where) == ("queue_setting_unsafe", name)
 
@@ -58,7 +60,7 @@ def test_a_queue_that_keeps_unacknowledged_bells_is_refused() -> None:
     app = make_app(SETTINGS)
     app.conf.broker_transport_options = {**app.conf.broker_transport_options, "ack_emulation": True}
     with pytest.raises(WorkerRefused) as caught:
-        check_queue(app.conf, environment={})
+        check_queue(app.conf, engine="rehearsal", environment={})
     assert caught.value.problems[0].where == "broker_transport_options/ack_emulation"
 
 
@@ -66,13 +68,15 @@ def test_a_missing_disable_prefetch_is_refused() -> None:
     conf = dict(make_app(SETTINGS).conf)
     del conf["worker_disable_prefetch"]
     with pytest.raises(WorkerRefused) as caught:
-        check_queue(conf, environment={})
+        check_queue(conf, engine="rehearsal", environment={})
     assert caught.value.problems[0].where == "worker_disable_prefetch"
 
 
 def test_a_remapped_sigterm_is_refused() -> None:
     with pytest.raises(WorkerRefused) as caught:
-        check_queue(make_app(SETTINGS).conf, environment={"REMAP_SIGTERM": "SIGQUIT"})
+        check_queue(
+            make_app(SETTINGS).conf, engine="rehearsal", environment={"REMAP_SIGTERM": "SIGQUIT"}
+        )
     assert caught.value.problems[0].code == "sigterm_remapped"
 
 

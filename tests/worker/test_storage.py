@@ -9,8 +9,9 @@ import pytest
 
 from pipeline.engine.rehearsal import RehearsalEngine
 from pipeline.ledger import bucket as bucket_module
+from pipeline.ledger import jobs
 from pipeline.ledger.storage import open_storage
-from pipeline.records import EndReason, JobState
+from pipeline.records import EndReason, JobState, Phase
 from tests.bucket import Faults, breaking, client, made_bucket
 from tests.doubles import ScriptedEngine, block
 from tests.worker.conftest import SAMPLE_SHA256, Host
@@ -148,6 +149,29 @@ def test_a_worker_that_is_told_to_go_does_not_bring_the_rest(
     state, reason, _ = end_of(host, job_id)
     assert (state, reason) == (JobState.FAILED, EndReason.WORKER_SHUTDOWN.value)
     assert host.ended(job_id).units == ()
+
+
+def test_a_job_that_is_canceled_while_its_recording_is_brought_ends_before_the_rest_is(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submit(host)
+    monkeypatch.setattr(station, "STAMP_S", 0.0)
+    monkeypatch.setattr(bucket_module, "PIECE_BYTES", 1 << 16)
+    entered: list[object] = []
+    enter = station.epochs.enter
+
+    def canceling(*given: object) -> None:
+        enter(*given)
+        entered.append(given[-1])
+        if len(entered) == 3:  # the first is the loop's own
+            jobs.request_cancel(host.database, job_id)
+
+    monkeypatch.setattr(station.epochs, "enter", canceling)
+    run(host)
+    assert entered[3:] == [Phase.PUBLISH]
+    assert end_of(host, job_id)[:2] == (JobState.CANCELED, EndReason.CANCELED.value)
+    assert host.ended(job_id).units == ()
+    assert files(host.settings.data_dir / "blobs") == []
     assert files(host.settings.data_dir / "blobs") == []
 
 

@@ -17,7 +17,7 @@ from pipeline.settings import PhaseLimits
 from tests.processes import needs_proc
 from tests.worker.conftest import SAMPLE_SHA256, Host, check, children, opened_host, until
 from worker import station
-from worker.app import QUEUE
+from worker.app import queue_name
 from worker.enqueue import ring
 from worker.processes import is_gone
 
@@ -63,7 +63,7 @@ def await_silence(host: Host) -> None:
     """Until every bell has been answered, so that whatever it would start has been started."""
     assert host.settings.redis_url is not None
     with redis.Redis.from_url(host.settings.redis_url) as client:
-        until(lambda: client.llen(QUEUE) == 0)
+        until(lambda: client.llen(queue_name(host.settings.engine)) == 0)
     time.sleep(0.3)
 
 

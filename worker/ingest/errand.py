@@ -26,12 +26,14 @@ from pipeline.ledger.errors import (
 )
 from pipeline.ledger.fetches import Claim, Version
 from pipeline.records import EndReason
+from pipeline.request import stream_problems
 from pipeline.settings import Settings
-from worker.enqueue import ring
+from worker.enqueue import ring_for
 from worker.ingest.connect import FetchStopped, Internet, Patience, Watch
 from worker.ingest.fetch import FetchFailed, FetchRefused, fetch
 from worker.ingest.lease import LEASE_S, RENEW_S, Lease
 from worker.ingest.sink import Sink, Tell, held
+from worker.room import has_room
 
 ATTEMPTS_MAX = 8
 """In a row without a part that the next one could go on from."""
@@ -81,6 +83,8 @@ class Errand:
         Raises DatabaseUnavailable: what was claimed then is let go of by its lease, and what was
         received stays for whoever takes it next.
         """
+        if not has_room(self._settings):
+            return False
         claim = fetches.claim(self._database, lease_s=self._pace.lease_s)
         if claim is None:
             return False
@@ -126,19 +130,26 @@ class Errand:
         probe = intake.examine(self._blobs, received, limits=self._settings.media)
         if not fetches.renew(self._database, claim, lease_s=self._pace.lease_s):
             raise FetchLost  # before the bytes get a name of their own
+        problems = stream_problems(claim.options, probe)
+        refusal = "; ".join(problem.message for problem in problems) or None
         intake.store(
             self._database,
             self._blobs,
             received,
             probe=probe,
-            then=lambda session, recording: fetches.finish(session, claim, recording),
+            then=lambda session, recording: fetches.finish(
+                session, claim, recording, refusal=refusal
+            ),
         )
+        if problems:
+            _tell(claim, "A recording has no such streams as its job asks for.", problems[0].code)
+            return
         _tell(claim, "A recording was fetched.", "fetched")
-        ring(self._settings)
+        ring_for(self._settings, self._database, claim.job_id)
 
     def _fetched(self, claim: Claim, sink: Sink, lease: Lease) -> Received:
         patience = self._pace.patience
-        watch = Watch(lambda: self._leaving.is_set() or lease.is_lost, patience)
+        watch = Watch(lambda: self._is_over(lease), patience)
         with intake.disk_errors():
             fetch(
                 claim.link,
@@ -157,6 +168,10 @@ class Errand:
             sha256=sink.sha256,
             size_bytes=sink.size_bytes,
         )
+
+    def _is_over(self, lease: Lease) -> bool:
+        """Also where the disk runs low: what has come stays, for when there is room again."""
+        return self._leaving.is_set() or lease.is_lost or not has_room(self._settings)
 
     @contextmanager
     def _file(self, claim: Claim) -> Iterator[tuple[Claim, BinaryIO]]:

@@ -8,12 +8,12 @@ import threading
 from dataclasses import replace
 from types import FrameType
 
+from pipeline import journal
 from pipeline.errors import Problem, SettingsRefused
 from pipeline.ledger.database import connect
 from pipeline.ledger.errors import DatabaseUnavailable
 from pipeline.ledger.storage import open_storage
 from pipeline.settings import Settings
-from worker import journal
 from worker.ingest.connect import Internet
 from worker.ingest.errand import Errand, Pace
 from worker.startup import check_installation
@@ -36,7 +36,7 @@ def run(settings: Settings, *, internet: Internet | None = None, pace: Pace | No
     process to go on from. Called from the main thread of a process of its own. Raises OmnaiError
     before anything is begun: SettingsRefused, WorkerRefused.
     """
-    journal.begin()
+    journal.begin(settings)
     if not settings.fetch_urls:
         raise SettingsRefused(
             Problem(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,3 +163,62 @@ def test_of_two_that_take_over_at_once_one_is_in_flight(database: Database) -> N
         "Fresh",
         "IdempotencyInFlight",
     ]
+
+
+ASKING = """
+import sys, time
+from pipeline.ledger import idempotency
+from pipeline.ledger.database import connect
+database = connect(sys.argv[1])
+for key in ("k1", "k2"):
+    idempotency.begin(
+        database, owner="ana", key=key, route="POST /v1/jobs", payload_sha256=sys.argv[2]
+    )
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_retry_takes_over_at_once_where_the_process_of_the_first_request_was_killed(
+    database: Database, module_database_url: str
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ASKING, module_database_url, digest("payload")],
+        cwd=Path(__file__).parents[3],
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        with pytest.raises(IdempotencyInFlight):
+            begin(database)
+        process.kill()
+    deadline = time.monotonic() + 30
+    while True:  # the server sees it within a moment
+        try:
+            fresh = begun(database)
+            break
+        except IdempotencyInFlight:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    with pytest.raises(IdempotencyInFlight):  # this one's process is there
+        begin(database)
+    assert finish(database, fresh)
+    assert begin(database) == ANSWER
+    assert begun(database, key="k2")
+
+
+def test_a_request_that_was_taken_for_gone_with_its_connection_answers_nothing(
+    database: Database,
+) -> None:
+    fresh = begun(database)
+    rows(
+        database,
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+    )
+    time.sleep(0.2)
+    after = begun(database)
+    assert not finish(database, fresh)
+    with pytest.raises(IdempotencyInFlight):  # its process has a lock again
+        begin(database)
+    assert finish(database, after)

@@ -207,6 +207,17 @@ def test_a_cancel_during_finalizing_wins_over_success(database: Database, key: E
     assert state is JobState.CANCELED
 
 
+def test_a_cancel_during_finalizing_wins_over_a_lost_worker(
+    database: Database, key: EpochKey
+) -> None:
+    finalize(database, key)
+    jobs.request_cancel(database, key.job_id)
+    state = jobs.give_up(database, key, end_reason=EndReason.WORKER_LOST)
+    assert state is JobState.CANCELED
+    [epoch] = dossiers.load(database, key.job_id).epochs
+    assert epoch.end_reason == "worker_lost"
+
+
 def test_a_local_stop_passes_through_canceling(database: Database, key: EpochKey) -> None:
     state = jobs.finish(database, key, outcome=JobState.CANCELED, end_reason=EndReason.CANCELED)
     assert state is JobState.CANCELED

@@ -19,13 +19,14 @@ from pipeline.ledger import fetches, jobs, recordings, views
 from pipeline.ledger.database import Database, connect
 from pipeline.ledger.errors import DatabaseUnavailable
 from pipeline.ledger.fetches import LinkedFile
+from pipeline.ledger.space import Space
 from pipeline.ledger.storage import open_storage
 from pipeline.ledger.views import JobView
 from pipeline.link import read_link
 from pipeline.records import EndReason, JobState
 from pipeline.settings import MediaLimits, Settings
 from tests.pipeline.ledger import queued
-from tests.pipeline.ledger.factories import rows
+from tests.pipeline.ledger.factories import make_request, rows
 from tests.worker.ingest.servers import (
     NAME,
     Answer,
@@ -37,7 +38,7 @@ from tests.worker.ingest.servers import (
     once,
     whole,
 )
-from worker.app import QUEUE
+from worker.app import queue_name
 from worker.ingest import errand as errands
 from worker.ingest.connect import Patience
 from worker.ingest.errand import ATTEMPTS_MAX, Errand, Pace
@@ -57,9 +58,9 @@ class Desk:
     pace: Pace
     leaving: threading.Event = field(default_factory=threading.Event)
 
-    def submit(self, target: str = TARGET) -> str:
+    def submit(self, target: str = TARGET, **given: Any) -> str:
         linked = LinkedFile(link=read_link(f"https://{NAME}{target}"), filename="call.mp4")
-        return queued.submit(self.database, recording=linked)
+        return queued.submit(self.database, recording=linked, **given)
 
     def serve(self, answer: Answer) -> Any:
         return self.world.serve(answer)
@@ -123,7 +124,7 @@ def desk(database_url: str, valkey_url: str, tmp_path: Path, world: World) -> It
 def bells(desk: Desk) -> int:
     assert desk.settings.redis_url is not None
     with redis.Redis.from_url(desk.settings.redis_url) as client:
-        return int(client.llen(QUEUE))
+        return int(client.llen(queue_name("rehearsal")))
 
 
 # --- what comes --------------------------------------------------------------------------------
@@ -201,6 +202,25 @@ def test_what_is_refused_ends_the_job_with_what_to_do(
         assert secret not in detail
 
 
+def test_a_job_that_asks_for_a_stream_the_recording_lacks_fails_and_keeps_the_recording(
+    desk: Desk,
+) -> None:
+    desk.serve(once(whole(SAMPLE)))
+    asked = make_request()
+    wanted = replace(asked, options=replace(asked.options, video_stream=0, audio_stream=7))
+    job_id = desk.submit(request=wanted)
+    before = bells(desk)
+    assert desk.run()
+    assert desk.ended(job_id) == (JobState.FAILED, "recording_refused")
+    view = desk.view(job_id)
+    assert view.end_detail is not None
+    assert view.end_detail.startswith("the recording has no audio stream 7 that can be fed")
+    assert "video" not in view.end_detail
+    assert view.recording_id is not None
+    assert recordings.get(desk.database, view.recording_id, owner="ana").is_stored
+    assert bells(desk) == before
+
+
 def test_a_full_disk_ends_the_job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: object, chunk: bytes) -> None:
         raise OSError(28, "No space left on device")
@@ -210,6 +230,31 @@ def test_a_full_disk_ends_the_job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
     job_id = desk.submit()
     desk.run()
     assert desk.ended(job_id) == (JobState.FAILED, "storage_full")
+
+
+def test_a_link_waits_while_the_disk_has_too_little_room_and_goes_on_from_what_came(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_low = threading.Event()
+    monkeypatch.setattr(Space, "is_low", lambda self: is_low.is_set())
+    server = desk.serve(halting(desk, ETag='"v1"'))
+    job_id = desk.submit()
+    is_low.set()
+    assert not desk.run()
+    assert (server.asked, desk.incoming()) == ([], [])
+    is_low.clear()
+    fetching = desk.in_thread()
+    desk.until(lambda: [path for path in desk.incoming() if path.stat().st_size > 10_000])
+    is_low.set()
+    fetching.join(timeout=20)
+    assert not fetching.is_alive()
+    assert not desk.run()
+    assert desk.view(job_id).state is JobState.WAITING_FOR_RECORDING
+    came = received(desk, job_id)
+    is_low.clear()
+    assert desk.run()
+    assert desk.ended(job_id) == (JobState.QUEUED, None)
+    assert server.asked[1].headers["range"] == f"bytes={came}-"
 
 
 # --- what is tried again -----------------------------------------------------------------------
