@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -25,6 +24,7 @@ from pipeline.errors import InputRefused, Problem
 from pipeline.ledger import deletion, keeping, recordings, views
 from pipeline.ledger.audit import Fact
 from pipeline.ledger.database import Transaction
+from pipeline.schedule import read_time
 
 FIELD = "keep_until"
 
@@ -46,11 +46,6 @@ KEEP_BODY: dict[str, Any] = {
         "example": {FIELD: "2027-01-31T18:00:00Z"},
     }
 }
-
-_MOMENT = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]{1,6})?"
-    r"([Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
 
 # For addresses of its own. Methods of others' addresses are added to their blueprints, because the
 # document takes the paths of one blueprint in place of another's.
@@ -218,30 +213,13 @@ def _read_until() -> datetime | None:
     value = members[FIELD].value
     if value is None:
         return None
-    until = _moment(value) if isinstance(value, str) else None
+    wrong: list[Problem] = []
+    until = read_time(value, f"/{FIELD}", wrong)
     if until is None:
-        raise _refused(
-            "time_malformed", "give a time with its zone, as 2027-01-31T18:00:00Z, or null"
-        )
+        raise InputRefused(*wrong)
     if until <= datetime.now(timezone.utc):
         raise _refused("time_passed", "give a time to come, or null; or delete it now")
     return until
-
-
-def _moment(text: str) -> datetime | None:
-    """By RFC 3339; Python 3.10 itself reads neither `Z` nor every fraction."""
-    found = _MOMENT.fullmatch(text)
-    if found is None:
-        return None
-    day, clock, fraction, zone = found.groups()
-    micros = (fraction or ".")[1:].ljust(6, "0")
-    try:
-        moment = datetime.fromisoformat(
-            f"{day}T{clock}.{micros}{'+00:00' if zone in 'Zz' else zone}"
-        )
-        return moment.astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _refused(code: str, message: str) -> InputRefused:

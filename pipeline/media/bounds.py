@@ -10,7 +10,7 @@ from pipeline.errors import RecordingRefused
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-    from pipeline.media.scan import Scan
+    from pipeline.media.scanned import Scan
     from pipeline.settings import MediaLimits
 
 CHAPTER_CHARS = 64

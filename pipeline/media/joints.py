@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pipeline.media.scan import Scan, StreamScan
+from pipeline.media.scanned import FORWARD_JUMP_US, Scan, StreamScan
 
 BACK_JUMP_US = 500_000
 """A step back of this much begins a new part, as joined transport streams have."""
-
-FORWARD_JUMP_US = 30_000_000
-"""A step forward beyond this is a gap of its own (design.md, rule 5)."""
 
 STRAY_US = 2_000_000
 """Time stamps of up to this much content are not believed where the clock then goes on as if they

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import av
 
 from pipeline.media.joints import WRAP_TICKS
-from pipeline.media.scan import StreamScan, packets_of
+from pipeline.media.scan import packets_of
+from pipeline.media.scanned import StreamScan
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream

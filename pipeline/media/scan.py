@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import av
 
-from pipeline.media.joints import FORWARD_JUMP_US, Place, StreamClock, Turns, join_parts
+from pipeline.media.joints import Place, StreamClock, Turns, join_parts
+from pipeline.media.scanned import Scan, StreamScan
 
 KEY_MARGIN_US = 2_000_000
 """Decoding begins at a key picture at least this long before the wanted start: it is presented
@@ -17,62 +17,6 @@ later than the decode time that the scan knows, by the reordering delay."""
 WRAPPING = frozenset({"mpegts", "mpeg"})
 """Formats with that clock. FFmpeg follows it through one wrap, if the first packet it meets is one
 of the earliest."""
-
-
-@dataclass
-class StreamScan:
-    """What the packets of one stream say."""
-
-    packets: int = 0
-    keys: int = 0
-    """Packets that can be decoded without another."""
-    corrupt: int = 0
-    key_before_start: int = 0
-    """Ordinal of the last key packet decoded at or before the wanted start."""
-    runs: list[tuple[int, int]] = field(default_factory=list)
-    """Stretches of container time in µs, split at steps of more than 30 s."""
-    offsets: list[tuple[int, int]] = field(default_factory=list)
-    """From packet ordinal on, µs to add to its time stamps."""
-    turns: list[tuple[int, int]] = field(default_factory=list)
-    """From packet ordinal on, periods of WRAP_TICKS to add to its time stamps."""
-    strays: set[int] = field(default_factory=set)
-    """Ordinals whose time stamp is a lone outlier and is not believed."""
-
-    @property
-    def is_intra_only(self) -> bool:
-        return self.keys == self.packets
-
-
-@dataclass
-class Scan:
-    """What the packets of a file say, by stream index."""
-
-    streams: dict[int, StreamScan] = field(default_factory=dict)
-    start_us: int | None = None
-    """The container's own start on the clock of the packets; None where it gives none."""
-    resets: list[tuple[int, int]] = field(default_factory=list)
-    """Backward clock jumps that were continued: µs reached before, µs the file said."""
-
-    def span_us(self, indexes: Iterable[int]) -> tuple[int, int] | None:
-        """From the first to the last time stamp of these streams; None where they have none."""
-        runs = self._runs(indexes)
-        return (runs[0][0], max(end for _, end in runs)) if runs else None
-
-    def content_us(self, indexes: Iterable[int]) -> int:
-        """Time in which any of these streams has a packet, pauses up to 30 s counted in."""
-        total, reach = 0, None
-        for start, end in self._runs(indexes):
-            if reach is None or start > reach + FORWARD_JUMP_US:
-                total += end - start
-                reach = end
-            elif end > reach:
-                total += end - reach
-                reach = end
-        return total
-
-    def _runs(self, indexes: Iterable[int]) -> list[tuple[int, int]]:
-        found = [self.streams[index] for index in indexes if index in self.streams]
-        return sorted(run for stream in found for run in stream.runs)
 
 
 def scan_packets(

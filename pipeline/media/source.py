@@ -18,7 +18,8 @@ from pipeline.media.container import check_file, is_encrypted, open_container
 from pipeline.media.decode import PictureTimes, look_at_times, pictures
 from pipeline.media.mixdown import Mixdown
 from pipeline.media.remarks import RemarkBook
-from pipeline.media.scan import Scan, scan_packets
+from pipeline.media.scan import scan_packets
+from pipeline.media.scanned import Scan
 from pipeline.media.seconds import AudioSecond
 from pipeline.media.sound import Sound, sounds
 from pipeline.media.streams import choose

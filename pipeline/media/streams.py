@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from av.stream import Disposition
 
 from pipeline.errors import RecordingRefused
-from pipeline.media.scan import Scan
+from pipeline.media.scanned import Scan
 from pipeline.records import MediaStream
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from av.stream import Stream
     from av.video.stream import VideoStream
 
-    from pipeline.media.scan import StreamScan
+    from pipeline.media.scanned import StreamScan
 
 THREADS_MAX = 4
 """Decoder threads: more only add address space, and the loop waits for the engine, not for us."""

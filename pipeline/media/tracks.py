@@ -13,7 +13,7 @@ from pipeline.media.track import THREADS_MAX
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-    from pipeline.media.scan import Scan
+    from pipeline.media.scanned import Scan
     from pipeline.settings import MediaLimits
 
 PACKETS_OF_LONG = 250_000

@@ -49,7 +49,7 @@ REFUSED = [
     ({}, "field_missing"),
     ({"keep_until": "tomorrow"}, "time_malformed"),
     ({"keep_until": 5}, "time_malformed"),
-    ({"keep_until": "2031-01-31T18:00:00"}, "time_malformed"),
+    ({"keep_until": "2031-01-31T18:00:00"}, "time_without_offset"),
     ({"keep_until": "2031-02-31T18:00:00Z"}, "time_malformed"),
     ({"keep_until": "0001-01-01T00:00:00+23:59"}, "time_malformed"),
     ({"keep_until": "2001-01-31T18:00:00Z"}, "time_passed"),

@@ -23,7 +23,7 @@ from pipeline.media.joints import (
 from pipeline.media.mixdown import Mixdown
 from pipeline.media.packets import corrected_packets
 from pipeline.media.remarks import RemarkBook
-from pipeline.media.scan import Scan, StreamScan
+from pipeline.media.scanned import Scan, StreamScan
 from pipeline.media.seconds import Seconds
 from pipeline.media.sound import Sound, _Listener
 from tests.clips import SAMPLES
