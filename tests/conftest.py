@@ -6,6 +6,8 @@ import logging
 import os
 import signal
 import socket
+import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -125,6 +127,20 @@ def _no_error_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
     errors = [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
     assert not errors, [record.getMessage() for record in errors]
+
+
+@pytest.fixture(autouse=True)
+def _no_log_kept() -> Iterator[None]:
+    """A command that runs in this process sets up the log as a process of its own would."""
+    hooks = sys.excepthook, threading.excepthook
+    yield
+    root = logging.getLogger()
+    ours = [handler for handler in root.handlers if type(handler).__module__ == "pipeline.journal"]
+    for handler in ours:
+        root.removeHandler(handler)
+        root.setLevel(logging.WARNING)
+        logging.captureWarnings(False)
+        sys.excepthook, threading.excepthook = hooks
 
 
 @pytest.fixture

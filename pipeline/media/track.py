@@ -138,6 +138,8 @@ class Track:
             recent = Recent()
             for packet, frames in self._decoded(self._chosen(recent.keep(packets))):
                 if isinstance(frames, av.FFmpegError) or self._is_in_doubt(packet, frames):
+                    # Where memory is short, the next decoder may meet it under another name.
+                    self.is_out_of_memory = isinstance(frames, MemoryError)
                     break
                 for frame in frames:
                     given = frame.pts

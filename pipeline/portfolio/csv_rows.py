@@ -75,7 +75,8 @@ def read_csv(text: str) -> Table:
     Rows are numbered as a spreadsheet shows them.
     """
     records, delimiter = _records(text)
-    header_row, header = next((row, cells) for row, cells in records if any(map(str.strip, cells)))
+    named = ((row, cells) for row, cells in records if any(map(str.strip, cells)))
+    header_row, header = next(named, (1, []))
     problems: list[Problem] = []
     columns, ignored = _columns(header, header_row, problems)
     missing = [name for name in REQUIRED if name not in columns.values()]
@@ -121,7 +122,7 @@ def _records(text: str) -> tuple[list[tuple[int, list[str]]], str]:
 
 def _delimiter(text: str) -> str:
     """The delimiter with which the header names most fields."""
-    line = next(line for line in text.splitlines() if line.strip(" ,;\t"))
+    line = next((line for line in text.splitlines() if line.strip(" ,;\t")), "")
     named = {
         delimiter: len({_FIELD_OF.get(_normal(cell)) for cell in line.split(delimiter)} - {None})
         for delimiter in DELIMITERS

@@ -22,6 +22,7 @@ from pipeline.ledger.database import Database
 from pipeline.records import JobState
 from pipeline.settings import Settings
 from tests.api.conftest import HOLDINGS, Person, codes, person, submission, work
+from worker.app import queue_name
 
 CSV = "id,name,ticker,exchange,currency,asset_type,weight_pct\nH1,Alpha Corp,,,USD,equity,100.00\n"
 
@@ -49,9 +50,9 @@ def test_a_submission_is_written_whole_and_rung_for(
     holdings = HOLDINGS if isinstance(HOLDINGS, list) else HOLDINGS["holdings"]
     assert [holding.id for holding in stored.holdings] == [holding["id"] for holding in holdings]
     queue = Redis.from_url(str(settings.redis_url))
-    assert queue.llen("omnai") == 1
+    assert queue.llen(queue_name("rehearsal")) == 1
     assert told["holding_count"] == len(holdings)
-    assert told["id"].encode() not in queue.lrange("omnai", 0, -1)[0]
+    assert told["id"].encode() not in queue.lrange(queue_name("rehearsal"), 0, -1)[0]
 
 
 def test_a_portfolio_may_be_csv_text(ada: Person, recording_id: str, database: Database) -> None:

@@ -411,7 +411,8 @@ def test_a_night_is_planned_from_the_pages_and_they_fit_a_phone(
     page.get_by_role("link", name="Queue", exact=True).click()
     expect(page.locator("main")).to_contain_text("The queue is open. 0 run, 1 waits")
     row = page.get_by_role("row", name="A" * 150)
-    expect(row).to_contain_text("pace not known yet")
+    # Whichever a worker of an earlier test still lets be told: both are no time.
+    expect(row).to_contain_text(re.compile("pace not known yet|no worker is ready"))
     reader.shoot("phone-queue")
     assert reader.overflow_px() == 0
     page.get_by_role("button", name="Pause").click()

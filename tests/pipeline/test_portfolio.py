@@ -325,6 +325,9 @@ def test_a_pointer_escapes_what_it_names() -> None:
     [
         (b"", "portfolio_empty"),
         (b" \r\n ", "portfolio_empty"),
+        (b",", "column_missing"),
+        (b' ;\t\r\n"",', "column_missing"),
+        (b"sep=;\r\n", "column_missing"),
         (b"[]", "portfolio_empty"),
         (HEADER.encode(), "portfolio_empty"),
         (b"{}", "portfolio_format"),
