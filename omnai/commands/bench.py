@@ -49,6 +49,13 @@ def engine(
             show_default=False,
         ),
     ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            help=f"Time {NATIVE} with the official and with the fast decoder, made to listen and"
+            " to speak, over so many units of each kind."
+        ),
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Time each unit inside an engine: median, p95, × realtime, tokens per second, peak memory.
@@ -59,6 +66,9 @@ def engine(
     with refusals(as_json=json_):
         settings = Settings.from_environment()
         name = engine or (settings.engine if settings.model_snapshot is None else NATIVE)
+        if compare:
+            _compare(engine or NATIVE, file, units, settings, as_json=json_)
+            return
         with ExitStack() as opened:
             fed = _units(file, settings, units, opened)
             made = _engine(name, settings)
@@ -132,6 +142,29 @@ def _run(engine: Engine, units: Iterator[Unit], settings: Settings) -> Written:
     from omnai.trial.written import run_written
 
     return run_written(engine, units, settings)
+
+
+def _compare(
+    name: str, file: Path | None, count: int, settings: Settings, *, as_json: bool
+) -> None:
+    from omnai.trial.compared_decoders import figures, show_decoders
+    from pipeline.engine.minicpm import trial
+
+    if name != NATIVE:
+        raise InputRefused(
+            Problem(
+                code="engine_without_decoders",
+                where="engine",
+                message=f"{name} has one decoder; {NATIVE} would be accepted",
+            )
+        )
+    with ExitStack() as opened:
+        fed = list(_units(file, settings, count, opened))
+    compared = figures(trial.compare_decoders(settings, fed, count=count, say=display.say))
+    if as_json:
+        display.write_json(to_plain(compared))
+    else:
+        show_decoders(compared)
 
 
 def _exit(outcome: Outcome) -> Exit:

@@ -129,6 +129,13 @@ class Session(ABC):
         self._next_second = unit.second + 1
         return reply
 
+    def expect(self, unit: Unit) -> None:  # noqa: B027 - most engines have nothing to begin with
+        """The unit that most likely follows the next one fed; what it needs may be begun.
+
+        Changes nothing of the session, and never raises: a unit that is refused is refused when it
+        is fed.
+        """
+
     def drain(self, *, epoch: int) -> Iterator[Reply]:
         """Feed silence until the engine's buffer is empty and the open utterance has ended.
 

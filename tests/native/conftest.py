@@ -1,4 +1,5 @@
-"""The two natives that one suite runs against: our tiny one, and the snapshot you name."""
+"""The natives that one suite runs against: our tiny one and the snapshot you name, with the decoder
+each came with and with the fast one."""
 
 from __future__ import annotations
 
@@ -22,13 +23,21 @@ _FOREIGN = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(3600)]
 _loaded: dict[str, Native] = {}
 
 
-@pytest.fixture(params=["tiny", pytest.param("snapshot", marks=_FOREIGN)])
+KINDS = (
+    "tiny",
+    "tiny-fast",
+    pytest.param("snapshot", marks=_FOREIGN),
+    pytest.param("snapshot-fast", marks=_FOREIGN),
+)
+
+
+@pytest.fixture(params=KINDS)
 def native(request: pytest.FixtureRequest) -> Iterator[Native]:
     """Loaded once, and given to each test as it was after loading."""
     kind: str = request.param
     for library in ("torch", "transformers"):
         pytest.importorskip(library, reason=NEEDS_TORCH)
-    if kind == "snapshot" and not os.environ.get(SNAPSHOT):
+    if kind.startswith("snapshot") and not os.environ.get(SNAPSHOT):
         pytest.skip(f"{SNAPSHOT} names no folder with the model's code and weights of any size")
     if kind not in _loaded:
         _loaded[kind] = load(kind)
@@ -40,6 +49,11 @@ def native(request: pytest.FixtureRequest) -> Iterator[Native]:
 def load(kind: str) -> Native:
     from tests.native import harness
 
-    if kind == "tiny":
-        return harness.Native(harness.load_double(), is_double=True)
-    return harness.Native(harness.load_snapshot(Path(os.environ[SNAPSHOT])), is_double=False)
+    model, _, decoder = kind.partition("-")
+    is_double = model == "tiny"
+    loaded = (
+        harness.load_double() if is_double else harness.load_snapshot(Path(os.environ[SNAPSHOT]))
+    )
+    if decoder:
+        loaded = harness.with_fast_decoder(loaded)
+    return harness.Native(loaded, kind=kind)

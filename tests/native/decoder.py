@@ -33,6 +33,7 @@ class Decoder:
         self.m = llm
         self.tokenizer = tokenizer
         self.chunk_eos_id = tokenizer.convert_tokens_to_ids("<|chunk_eos|>")
+        self.special_token_ids: list[int] = []
         self.forbidden_token_ids = [*forbidden, self.chunk_eos_id]
         self._window_config = Window()
         self._window_enabled = True
@@ -143,13 +144,13 @@ class Decoder:
         if not self._window_enabled or self.get_cache_length() <= config.basic_window_high_tokens:
             return False
         while self._unit_history and self.get_cache_length() > config.basic_window_low_tokens:
-            self._drop(self._unit_history.pop(0)["length"])
+            self._drop_tokens_from_cache(self._unit_history.pop(0)["length"])
         kept = sum(unit["length"] for unit in self._unit_history)
         if self._system_preserve_length + kept != self.get_cache_length():
             logger.error("CONSISTENCY ERROR: %d tokens are in no unit", self.get_cache_length())
         return len(self._unit_history) < before
 
-    def _drop(self, length: int) -> None:
+    def _drop_tokens_from_cache(self, length: int) -> bool:
         """Take the tokens after the protected prompt out; turn the later keys back to fit."""
         assert self.cache is not None
         head = self._system_preserve_length
@@ -161,6 +162,7 @@ class Decoder:
                 [values[:, :, :head], values[:, :, head + length :]], dim=2
             )
         self.cache._seen_tokens = self.get_cache_length()
+        return True
 
 
 def _turned(keys: torch.Tensor, by: int, theta: float) -> torch.Tensor:

@@ -19,6 +19,7 @@ from transformers import DynamicCache, EncoderDecoderCache
 from pipeline.engine.minicpm import loading
 from pipeline.engine.minicpm.context import prepare_text_context
 from pipeline.engine.minicpm.engine import MinicpmoEngine
+from pipeline.engine.minicpm.fast.choice import FAST, with_decoder
 from pipeline.engine.minicpm.loading import CPU, Loaded
 from pipeline.engine.minicpm.lock import ModelLock, read_lock
 from pipeline.engine.minicpm.text_only import text_only_duplex
@@ -57,6 +58,13 @@ def load_snapshot(folder: Path) -> Loaded:
     )
 
 
+def with_fast_decoder(loaded: Loaded) -> Loaded:
+    """Where it was shown to say the same, and nowhere else may the tests go on."""
+    made = with_decoder(loaded, FAST)
+    assert made.settings["decoder"] == FAST, made.settings
+    return made
+
+
 def _without_fingerprints(lock: ModelLock) -> ModelLock:
     return replace(
         lock,
@@ -84,13 +92,18 @@ class Record:
 class Native:
     """Every test gets it as a process that has just loaded would be."""
 
-    def __init__(self, loaded: Loaded, *, is_double: bool) -> None:
+    def __init__(self, loaded: Loaded, *, kind: str) -> None:
         self.loaded = loaded
-        self.is_double = is_double
+        self.kind = kind
+        """What `tests.native.conftest.load` was asked for."""
         self.duplex: Any = loaded.duplex
         self.model: Any = loaded.model
         self.decoder: Any = loaded.duplex.decoder
         self._script: deque[int] = deque()
+
+    @property
+    def is_double(self) -> bool:
+        return self.kind.startswith("tiny")
 
     @property
     def is_exact(self) -> bool:

@@ -32,9 +32,8 @@ def test_a_second_epoch_has_the_scores_of_a_fresh_process(native: Native, tmp_pa
     after = second_recording(native, native.engine())
     if native.is_exact:
         path = tmp_path / "scores.npy"
-        kind = "tiny" if native.is_double else "snapshot"
         subprocess.run(
-            [sys.executable, "-m", "tests.native.fresh", kind, str(path)],
+            [sys.executable, "-m", "tests.native.fresh", native.kind, str(path)],
             cwd=ROOT,
             check=True,
         )

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pipeline.engine.minicpm.context import prepare_text_context
 from pipeline.engine.minicpm.device import hold_gpu
+from pipeline.engine.minicpm.fast.choice import with_decoder
 from pipeline.engine.minicpm.loading import Loaded, Setting, load
 from pipeline.engine.minicpm.lock import read_lock
 from pipeline.engine.minicpm.session import MinicpmoSession
@@ -106,6 +107,11 @@ def make_engine(settings: Settings) -> MinicpmoEngine:
 
     Raises DeviceRefused, SnapshotRefused, TokenizerRefused, ModelNotLoaded; minutes, else.
     """
+    return MinicpmoEngine(load_on_gpu(settings))
+
+
+def load_on_gpu(settings: Settings) -> Loaded:
+    """The model of `make_engine`, with the decoder that the settings name."""
     held = hold_gpu(settings.gpu, settings.data_dir / "locks")
     try:
         loaded = load(
@@ -114,8 +120,9 @@ def make_engine(settings: Settings) -> MinicpmoEngine:
             device="cuda:0",
             allow_unverified=settings.model_allow_unverified,
         )
+        loaded = with_decoder(loaded, settings.decoder)
     except BaseException:
         held.give_back()
         raise
     found: dict[str, Setting] = {"gpu": held.uuid, "are_gpu_holders_known": held.are_others_known}
-    return MinicpmoEngine(replace(loaded, settings={**loaded.settings, **found}))
+    return replace(loaded, settings={**loaded.settings, **found})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.engine.minicpm.context import BATCH_TOKENS, TOKENS_MAX
 from pipeline.engine.minicpm.lock import DecodeSettings, ModelLock, SnapshotReport, verify_snapshot
@@ -15,6 +15,9 @@ from pipeline.engine.minicpm.native import Duplex, Model, Tokenizer
 from pipeline.engine.minicpm.text_only import text_only_duplex
 from pipeline.engine.minicpm.tokens import TokenizerRefused, resolve
 from pipeline.errors import OmnaiError
+
+if TYPE_CHECKING:
+    from pipeline.engine.minicpm.fast.ahead import Ahead
 
 Setting = str | int | float | bool | None
 
@@ -46,6 +49,8 @@ class Loaded:
     """Seeds what the sampler draws from."""
     check_device: Callable[[], None]
     """Raises where the device no longer computes."""
+    ahead: Ahead | None = None
+    """Prepares the next unit while this one is computed, where the fast decoder runs."""
 
 
 def load(snapshot: Path, lock: ModelLock, *, device: str, allow_unverified: bool = False) -> Loaded:

@@ -47,9 +47,14 @@ class MinicpmoSession(Session):
             if not self.is_closed:  # the next epoch has the same flags
                 self._duplex.set_session_stop()
 
+    def expect(self, unit: Unit) -> None:
+        if self._loaded.ahead is not None:
+            self._loaded.ahead.expect(unit, self.context.options.max_slice_nums)
+
     def _take_in(self, unit: Unit) -> None:
         began = time.monotonic()
-        self._prepared = inputs.decode(unit)
+        ahead = self._loaded.ahead
+        self._prepared = inputs.decode(unit) if ahead is None else ahead.take(unit)
         self._prepare_ms = (time.monotonic() - began) * 1000
 
     def _feed(self, unit: Unit | None, *, sequence: int) -> Reply:
