@@ -93,6 +93,7 @@ class Reader:
 
     def overflow_px(self) -> int:
         """By how much the page is wider than its window."""
+        self.page.wait_for_load_state()  # before its style is there every page is too wide
         root = "document.documentElement"
         return int(self.page.evaluate(f"{root}.scrollWidth - {root}.clientWidth"))
 
