@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import PurePath
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pythonjsonlogger.json import JsonFormatter
 
@@ -90,7 +90,13 @@ class JsonLine(JsonFormatter):
         return self.serialize_log_record({**facts(record, self._about)})
 
 
-class _Lines(logging.StreamHandler[Any]):
+if TYPE_CHECKING:
+    _Stream = logging.StreamHandler[Any]
+else:
+    _Stream = logging.StreamHandler  # which Python 3.10 does not subscript
+
+
+class _Lines(_Stream):
     """Standard error, as this module writes it."""
 
 
