@@ -174,7 +174,6 @@ def test_another_applications_worker_cannot_have_a_running_job_begin_again(
         host.await_entries(job_id)
         if kept == "as shipped":
             time.sleep(4 * neighbour.TIMEOUT_S)
-            assert host.bells() == 0
         else:
             until(lambda: host.bells() > 0)  # else nothing is tested
         host.plan()
