@@ -138,8 +138,6 @@ class Track:
             recent = Recent()
             for packet, frames in self._decoded(self._chosen(recent.keep(packets))):
                 if isinstance(frames, av.FFmpegError) or self._is_in_doubt(packet, frames):
-                    # Where memory is short, the next decoder may meet it under another name.
-                    self.is_out_of_memory = isinstance(frames, MemoryError)
                     break
                 for frame in frames:
                     given = frame.pts
@@ -242,11 +240,14 @@ class Track:
             try:
                 frames = self._decoder.decode(packet)
             except av.FFmpegError as error:
+                # Where memory is short, what decodes it anew may meet it under another name.
+                self.is_out_of_memory |= isinstance(error, MemoryError)
                 frames = error
             yield packet, frames
         try:
             rest = self._decoder.decode(None)
         except av.FFmpegError as error:
+            self.is_out_of_memory |= isinstance(error, MemoryError)
             yield None, error
             return
         for frame in rest:

@@ -143,7 +143,7 @@ def test_address_space_is_limited(clips: Clips) -> None:
     )
     with child(big) as media:
         assert any(isinstance(event, Unit) and event.frame for event in media)
-    with child(big, memory_bytes=400 * 1024**2) as media, pytest.raises(RecordingRefused) as caught:
+    with child(big, memory_bytes=330 * 1024**2) as media, pytest.raises(RecordingRefused) as caught:
         list(media)
     assert caught.value.code == "memory_limit"
     assert "memory" in caught.value.message
