@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from pipeline.media.packets import corrected_packets
 from pipeline.media.predicted import reader_of
 from pipeline.media.recent import Recent
 from pipeline.media.remarks import RemarkBook
+from pipeline.media.shortage import is_memory_short
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -240,20 +243,26 @@ class Track:
             try:
                 frames = self._decoder.decode(packet)
             except av.FFmpegError as error:
-                # Where memory is short, what decodes it anew may meet it under another name.
-                self.is_out_of_memory |= isinstance(error, MemoryError)
-                frames = error
+                frames = self._named(error)
             yield packet, frames
         try:
             rest = self._decoder.decode(None)
         except av.FFmpegError as error:
-            self.is_out_of_memory |= isinstance(error, MemoryError)
-            yield None, error
+            yield None, self._named(error)
             return
         for frame in rest:
             if not frame.time_base:
                 frame.time_base = base
         yield None, rest
+
+    def _named(self, error: av.FFmpegError) -> av.FFmpegError:
+        """The same, or want of memory where that is behind it; noted at once, since what decodes
+        the packet anew may meet it under another name.
+        """
+        if self._stream.type == "video" and is_memory_short(self._decoder):
+            error = av.error.MemoryError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        self.is_out_of_memory |= isinstance(error, MemoryError)
+        return error
 
     def _noted(self, packets: Iterator[Packet[Stream]]) -> Iterator[Packet[Stream]]:
         for packet in packets:
@@ -308,7 +317,6 @@ class Track:
         """Note that packets could not be decoded, from and up to container times where known."""
         code, message = "decode_errors", "packets could not be decoded"
         if isinstance(error, MemoryError):
-            self.is_out_of_memory = True
             code, message = "out_of_memory", "packets needed more memory to decode than is allowed"
         elif self._is_size_refused():
             code, message = "frames_too_large", "pictures larger than accepted were left out"

@@ -147,6 +147,23 @@ def test_address_space_is_limited(clips: Clips) -> None:
         list(media)
     assert caught.value.code == "memory_limit"
     assert "memory" in caught.value.message
+    for mib in (400, 460):
+        assert told_for_want_of_memory(big, mib) in (
+            {"memory_limit"},
+            {"video_out_of_memory"},
+            {"video_out_of_memory", "video_undecodable"},
+        )
+
+
+def told_for_want_of_memory(path: Path, mib: int) -> set[str]:
+    """What is said of a recording of which this much memory does not hold every picture."""
+    try:
+        with child(path, memory_bytes=mib * 1024**2) as media:
+            end = list(media)[-1]
+    except RecordingRefused as refused:
+        return {refused.code}
+    assert isinstance(end, MediaEnd)
+    return {remark.code for remark in end.remarks}
 
 
 @linux_only
