@@ -191,6 +191,15 @@ class Bucket:
             head = self._client.head_object(Bucket=self._name, Key=self._key(key))
         return float(head["LastModified"].timestamp())
 
+    def copy(self, key: str, target: str) -> None:
+        """Within the service, whole or not there; of what is smaller than 5 GB."""
+        with self._translated():
+            self._client.copy_object(
+                Bucket=self._name,
+                Key=self._key(target),
+                CopySource={"Bucket": self._name, "Key": self._key(key)},
+            )
+
     def remove(self, key: str) -> None:
         """Idempotent."""
         with self._translated():

@@ -21,6 +21,8 @@ ENDING = ".jpg"
 
 FOLDER = "frames/"
 """Of a bucket."""
+ASIDE = "swept/"
+"""Where a bucket's frames lie from one sweep to another."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -60,7 +62,10 @@ class FrameStore(ABC):
 
     @abstractmethod
     def remove(self, sha256: str, *, since: float) -> bool:
-        """Unless it was kept again after `since`; return whether it was removed. Idempotent."""
+        """Unless it was kept again after `since`; return whether its bytes are gone. Idempotent.
+
+        Where a frame cannot be looked at and taken away in one step, it goes in two sweeps.
+        """
 
     def clear_parts(self, *, since: float, is_dry_run: bool = False) -> int:
         """Remove what killed processes were writing before `since`; return how much that was."""
@@ -133,39 +138,56 @@ class FolderFrames(FrameStore):
 
 
 class BucketFrames(FrameStore):
-    """Objects `frames/ab/abcdef….jpg` of a bucket, so that every host sees every frame."""
+    """Objects `frames/ab/abcdef….jpg` of a bucket, so that every host sees every frame.
+
+    A service removes an object whoever has just written it anew. So a sweep lays a copy aside
+    first, which is read where the frame is gone, and only another sweep removes that: by then
+    whoever kept the frame meanwhile has written its row.
+    """
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
 
     def untouched(self, *, since: float) -> Iterator[Stored]:
-        for found in self._bucket.listed(FOLDER):
-            folder, _, name = found.key.removeprefix(FOLDER).partition("/")
-            digest = digest_in(name, ENDING)
-            if digest is not None and digest[:2] == folder and found.modified_at < since:
-                yield Stored(
-                    sha256=digest, size_bytes=found.size_bytes, changed_at=found.modified_at
-                )
+        for place in (FOLDER, ASIDE):
+            for found in self._bucket.listed(place):
+                folder, _, name = found.key.removeprefix(place).partition("/")
+                digest = digest_in(name, ENDING)
+                if digest is not None and digest[:2] == folder and found.modified_at < since:
+                    yield Stored(
+                        sha256=digest, size_bytes=found.size_bytes, changed_at=found.modified_at
+                    )
 
     def remove(self, sha256: str, *, since: float) -> bool:
-        key = f"{FOLDER}{frame_name(sha256)}"
+        """The order of the questions counts: what is not in its place now, and was laid aside
+        before `since`, was not kept in between.
+        """
+        name = frame_name(sha256)
+        kept, aside = f"{FOLDER}{name}", f"{ASIDE}{name}"
         try:
-            if self._bucket.modified_at(key) >= since:
+            if self._bucket.modified_at(kept) < since:
+                self._bucket.copy(kept, aside)
+                self._bucket.remove(kept)
+            return False
+        except BlobMissing:
+            pass
+        try:
+            if self._bucket.modified_at(aside) >= since:
                 return False
         except BlobMissing:
             return False
-        self._bucket.remove(key)
+        self._bucket.remove(aside)
         return True
 
     def _put(self, sha256: str, jpeg: bytes) -> None:
         self._bucket.put(f"{FOLDER}{frame_name(sha256)}", jpeg, sha256=sha256)
 
     def _get(self, sha256: str) -> bytes:
-        try:
-            with closing(self._bucket.open(f"{FOLDER}{frame_name(sha256)}")) as pieces:
+        name = frame_name(sha256)
+        for place in (FOLDER, ASIDE):
+            with suppress(BlobMissing), closing(self._bucket.open(f"{place}{name}")) as pieces:
                 return b"".join(pieces)
-        except BlobMissing:
-            raise FrameMissing from None
+        raise FrameMissing
 
 
 def frame_name(sha256: str) -> str:

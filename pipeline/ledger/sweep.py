@@ -57,6 +57,7 @@ class Swept:
     """Given up, or left by a process that was killed."""
     blobs: int = 0
     frames: int = 0
+    """Whose bytes are gone; a dry run also counts those that a bucket lays aside first."""
     parts: int = 0
     """Files that a killed process was writing."""
     freed_bytes: int = 0
