@@ -23,6 +23,7 @@ from omnai.commands import (
     sweep,
     units,
     watch,
+    workers,
 )
 
 app = typer.Typer(
@@ -50,6 +51,7 @@ jobs.app.command("delete")(keep.delete)
 jobs.app.command("keep")(keep.keep)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(queue.app, name="queue")
+app.add_typer(workers.app, name="workers")
 app.add_typer(keys.app, name="keys")
 app.add_typer(bench.app, name="bench")
 app.add_typer(db.app, name="db")

@@ -74,6 +74,24 @@ class SlotBusy(OmnaiError):
     code = "slot_busy"
 
 
+class HostUnknown(OmnaiError):
+    """No worker's slot and no running epoch is of a host of this name; see `omnai workers`."""
+
+    code = "host_unknown"
+
+
+class HostAlive(OmnaiError):
+    """A worker host that was heard of lately; only its own processes may free its slots."""
+
+    code = "host_alive"
+
+    def __init__(self, *, silent_s: float, silent_s_min: float) -> None:
+        super().__init__(
+            f"this host was heard of {silent_s:.0f} s ago; only one that has been silent for"
+            f" {silent_s_min:.0f} s can be forgotten, and one that runs frees its slots itself"
+        )
+
+
 class JobUnknown(OmnaiError):
     """There is no such job."""
 

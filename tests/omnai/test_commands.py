@@ -15,6 +15,10 @@ from typing import Any
 import imageio_ffmpeg
 import pytest
 
+from pipeline.ledger import workers
+from pipeline.ledger.database import Database, connect
+from tests.pipeline.ledger.factories import rows, start
+
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "sample.mp4"
 PORTFOLIO = ROOT / "samples" / "portfolio.json"
@@ -418,3 +422,37 @@ def test_services_start_stay_until_stop(run: Run) -> None:
     )
     stopped = json.loads(run("services", "stop", "--json").stdout)
     assert stopped["postgres"]["state"] == stopped["valkey"]["state"] == "stopped"
+
+
+# --- workers
+
+
+def test_a_host_that_is_gone_is_shown_and_forgotten(run: Run, database_url: str) -> None:
+    database = connect(database_url)
+    try:
+        forget(run, database)
+    finally:
+        database.dispose()
+
+
+def forget(run: Run, database: Database) -> None:
+    key = start(database, host="gone", slot="gone:0")
+    workers.register(database, host="gone", slot="gone:0", engine="rehearsal", pid=4711)
+    refused = run("workers", "forget", "gone", "--json")
+    assert refused.returncode != 0
+    assert problems(refused)[0]["code"] == "host_alive"
+    for table in ("workers", "epochs"):
+        rows(database, f"UPDATE {table} SET alive_at = now() - interval '1 h' RETURNING 1")
+    (slot,) = json.loads(run("workers", "--json").stdout)
+    assert slot["silent_s"] == pytest.approx(3600, abs=60)
+    del slot["silent_s"]
+    assert slot == {
+        "host": "gone",
+        "slot": "gone:0",
+        "engine": "rehearsal",
+        "state": "loading",
+        "held_by": [key.job_id],
+    }
+    assert "gone:0" in run("workers").stdout
+    assert run("workers", "forget", "gone").stdout == "Forgot gone: 1 slots, 1 epochs.\n"
+    assert workers.listed(database) == ()
