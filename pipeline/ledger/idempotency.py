@@ -121,6 +121,12 @@ def abandon(database: Database, fresh: Fresh) -> bool:
         return freed.one_or_none() is not None
 
 
+def forget(database: Database) -> None:
+    """Drop what is given to nobody any more."""
+    with database.transaction() as session:
+        session.execute(delete(IdempotencyRow).where(IdempotencyRow.begun_at < func.now() - KEPT))
+
+
 def _inserted(session: Session, fresh: Fresh, payload_sha256: str) -> bool:
     inserted = session.execute(
         insert(IdempotencyRow)

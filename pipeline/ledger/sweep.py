@@ -20,7 +20,7 @@ from sqlalchemy import Select, case, delete, exists, func, or_, select, text, un
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from pipeline.ledger import audit, deletion, keeping, uploads
+from pipeline.ledger import audit, deletion, idempotency, keeping, uploads
 from pipeline.ledger.blobs import BlobStore
 from pipeline.ledger.database import Database
 from pipeline.ledger.folders import Stored
@@ -99,6 +99,8 @@ class _Sweep:
         swept.parts = self._frames.clear_parts(since=self._since, is_dry_run=self._is_dry_run)
         if not self._is_dry_run:
             self._blobs.clear_staged()
+            uploads.forget(self._database)
+            idempotency.forget(self._database)
         return swept
 
     def _delete(self, expired: Select[tuple[str]], action: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -17,6 +17,9 @@ from pipeline.ledger.schema import UploadRow
 
 LIFETIME = timedelta(hours=24)
 """An interrupted upload is waited for until the same time of the next day."""
+
+TOLD = timedelta(days=7)
+"""How long somebody who comes back is told why there is no recording."""
 
 EXPIRED_AT_ONCE = 100
 """Removed in one transaction."""
@@ -166,6 +169,16 @@ def expired(database: Database) -> int:
             UploadRow.closed_at.is_(None), UploadRow.expires_at < func.now()
         )
         return session.execute(wanted).scalar_one()
+
+
+def forget(database: Database) -> None:
+    """Drop what is known of those that became no recording, once it is of no use to anybody."""
+    with database.transaction() as session:
+        session.execute(
+            delete(UploadRow).where(
+                UploadRow.recording_id.is_(None), UploadRow.closed_at < func.now() - TOLD
+            )
+        )
 
 
 def unknown(database: Database, upload_ids: Collection[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.ledger import epochs, jobs, recordings, sweep, uploads
+from pipeline.ledger import epochs, idempotency, jobs, recordings, sweep, uploads
 from pipeline.ledger.bucket import Bucket
 from pipeline.ledger.database import Database
 from pipeline.ledger.epochs import EpochKey
@@ -394,6 +394,25 @@ def test_a_frame_laid_aside_that_is_kept_again_outlives_what_was_laid_aside(plac
     assert not frames.remove(frame.sha256, since=time.time() - 60)
     assert frames.read(frame.sha256) == frame.jpeg
     assert len(place.files()) == 2
+
+
+def test_answers_and_failed_uploads_are_forgotten_after_their_time(folder: Place) -> None:
+    kept, failed = (
+        folder.uploaded(),
+        recordings.begin_upload(folder.database, owner="ana", filename="other.mp4"),
+    )
+    uploads.refuse(folder.database, failed, code="empty_file", message="empty")
+    idempotency.begin(
+        folder.database, owner="ana", key="a", route="/v1/jobs", payload_sha256=SHA256
+    )
+    asked = "SELECT (SELECT count(*) FROM uploads), (SELECT count(*) FROM idempotency_keys)"
+    for hours, left in ((23, (2, 1)), (25, (2, 0)), (6 * 24, (2, 0)), (8 * 24, (1, 0))):
+        for table, column in (("uploads", "closed_at"), ("idempotency_keys", "begun_at")):
+            age = f"now() - interval '{hours} h'"
+            rows(folder.database, f"UPDATE {table} SET {column} = {age} RETURNING 1")
+        folder.sweep()
+        assert rows(folder.database, asked) == [left]
+    assert recordings.get(folder.database, kept.id, owner="ana").is_stored
 
 
 def test_what_is_not_ours_is_left_alone(folder: Place, tmp_path: Path) -> None:
