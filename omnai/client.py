@@ -154,6 +154,10 @@ class Client:
         path = f"/v1/jobs/{quote(job_id, safe='')}"
         return self._json("PATCH", path, json={"keep_until": until})
 
+    def hold_job(self, job_id: str, *, is_held: bool) -> dict[str, Any]:
+        method = "POST" if is_held else "DELETE"
+        return self._json(method, f"/v1/jobs/{quote(job_id, safe='')}/hold")
+
     def queue(self) -> dict[str, Any]:
         return self._json("GET", "/v1/queue")
 

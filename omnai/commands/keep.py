@@ -1,4 +1,4 @@
-"""`omnai jobs delete` and `omnai jobs keep`: how long a job stays."""
+"""`omnai jobs delete`, `keep`, `hold` and `release`: how long a job stays."""
 
 from __future__ import annotations
 
@@ -37,3 +37,23 @@ def keep(
         else:
             told = job["keep_until"] or "as long as the installation keeps jobs"
             display.say(display.seen(f"{job_id} is kept until {told}"))
+
+
+def hold(job_id: JobId, json_: AsJson = False) -> None:
+    """Put a job under legal hold: nobody can delete it or its recording. For admins."""
+    _hold(job_id, is_held=True, as_json=json_)
+
+
+def release(job_id: JobId, json_: AsJson = False) -> None:
+    """End a job's legal hold. For admins."""
+    _hold(job_id, is_held=False, as_json=json_)
+
+
+def _hold(job_id: str, *, is_held: bool, as_json: bool) -> None:
+    with refusals(as_json=as_json), connected() as client:
+        job = client.hold_job(job_id, is_held=is_held)
+        if as_json:
+            display.write_json(job)
+        else:
+            told = "under legal hold" if is_held else "no longer under legal hold"
+            display.say(display.seen(f"{job_id} is {told}"))

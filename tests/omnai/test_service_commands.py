@@ -168,6 +168,9 @@ def test_a_job_is_kept_deleted_and_swept_up_after(api: None, settings: Settings)
     kept = told("jobs", "keep", job_id, "--until", "2031-01-31T18:00:00Z")
     assert kept["keep_until"] == "2031-01-31T18:00:00Z"
     assert told("jobs", "keep", job_id)["keep_until"] is None
+    assert told("jobs", "hold", job_id)["held_at"] is not None
+    assert told("jobs", "delete", job_id)["problems"][0]["code"] == "held"
+    assert told("jobs", "release", job_id)["held_at"] is None
     assert told("jobs", "delete", job_id) == {"id": job_id, "is_deleted": True}
     assert told("jobs", "delete", job_id)["problems"][0]["code"] == "job_unknown"
     nothing = {
