@@ -32,8 +32,9 @@ IDLE_IN_TRANSACTION_MS = 60_000
 
 _DISK_FULL = "53100"
 _WITHOUT_TABLES = ("42P01", "42703")
-_PASSING = ("08", "40", "53", "55P03", "57")
-"""Connection, deadlock, resources, lock wait, shutdown and timeout: the same may succeed later."""
+_PASSING = ("08", "25006", "40", "53", "55P03", "57", "58")
+"""Connection, read-only after a failover, deadlock, resources, lock wait, shutdown and timeout, the
+server's own disk: the same may succeed later."""
 
 
 Transaction = Session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.dialects.postgresql import insert
@@ -20,9 +21,10 @@ from pipeline.ledger.schema import (
     FindingRow,
     FrameRow,
     HoldingRow,
+    UnitRow,
 )
 from pipeline.ledger.words import finding_text
-from pipeline.records import Evidence, Finding, Frame
+from pipeline.records import Evidence, Finding, Frame, Origin
 
 Text = Evidence | Finding
 
@@ -37,11 +39,13 @@ def record(
 ) -> None:
     """Write texts that no unit completes: the turn that a stop, a fault or the end cut off.
 
-    Raises as `units.record` does.
+    The last unit that was answered may not be there: its own write is what failed. A text then ends
+    with the unit before it, and one that began with it is left out. Raises as `units.record` does.
     """
     with database.transaction() as session:
-        epochs.hold(session, key)
-        write(session, key, texts=texts, frames=frames)
+        epoch = epochs.hold(session, key)
+        kept = _of_kept_units(session, key, texts, last_sequence=epoch.last_sequence)
+        write(session, key, texts=kept, frames=frames)
 
 
 def write(
@@ -60,6 +64,38 @@ def write(
             _write_finding(session, key, text)
         else:
             _write_evidence(session, key, text)
+
+
+def _of_kept_units(
+    session: Session, key: EpochKey, texts: Sequence[Text], *, last_sequence: int | None
+) -> Sequence[Text]:
+    if last_sequence is None:
+        return ()
+    if all(text.origin.last_sequence <= last_sequence for text in texts):
+        return texts
+    end_ms = session.scalars(
+        select(UnitRow.end_ms).where(
+            UnitRow.job_id == key.job_id,
+            UnitRow.epoch == key.number,
+            UnitRow.sequence == last_sequence,
+        )
+    ).one()
+    return [
+        replace(text, origin=_up_to(text.origin, last_sequence, end_ms))
+        for text in texts
+        if text.origin.first_sequence <= last_sequence
+    ]
+
+
+def _up_to(origin: Origin, last_sequence: int, end_ms: int) -> Origin:
+    if origin.last_sequence <= last_sequence:
+        return origin
+    return replace(
+        origin,
+        generated_in=replace(origin.generated_in, end_ms=end_ms),
+        last_sequence=last_sequence,
+        frames=tuple(frame for frame in origin.frames if frame.source_ms < end_ms),
+    )
 
 
 def _write_frames(session: Session, key: EpochKey, frames: Sequence[Frame]) -> None:

@@ -76,6 +76,16 @@ def test_a_statement_past_its_limit_is_unavailable(database_url: str) -> None:
     database.dispose()
 
 
+@pytest.mark.parametrize(
+    "state",
+    ["08006", "25006", "40001", "40P01", "53200", "53300", "55P03", "57P01", "57P03", "58030"],
+)
+def test_what_may_pass_is_no_refusal(database: Database, state: str) -> None:
+    raised = text(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{state}'; END $$")
+    with pytest.raises(DatabaseUnavailable, match=state), database.transaction() as session:
+        session.execute(raised)
+
+
 def test_a_refused_write_names_the_constraint_and_no_value(database: Database) -> None:
     statement = text("INSERT INTO blobs (sha256, size_bytes) VALUES (:sha256, 1)")
     with pytest.raises(LedgerRefused) as caught, database.transaction() as session:

@@ -12,7 +12,7 @@ from pipeline.ledger import dossiers, epochs, texts
 from pipeline.ledger.database import Database, connect
 from pipeline.ledger.epochs import EpochKey
 from pipeline.ledger.errors import LedgerRefused, TextConflict
-from pipeline.records import EndReason, EvidenceKind
+from pipeline.records import EndReason, Evidence, EvidenceKind, Interval
 from tests.pipeline.ledger.factories import (
     cited,
     make_evidence,
@@ -162,6 +162,26 @@ def test_a_turn_that_was_cut_off_is_kept_without_a_unit(database: Database, key:
     texts.record(database, key, texts=[cut], frames=FRAMES)
     texts.record(database, key, texts=[cut], frames=FRAMES)
     assert dossiers.load(database, key.job_id).evidence == (cut,)
+
+
+def test_a_turn_is_cut_off_after_the_last_unit_that_is_there(
+    database: Database, key: EpochKey
+) -> None:
+    """The write of the unit that was answered last is what failed."""
+
+    def cut(turn: int, last_sequence: int, **given: Any) -> Evidence:
+        interval = Interval(start_ms=0, end_ms=1000 * last_sequence + 1000)
+        origin = make_origin(generated_in=interval, last_sequence=last_sequence, **given)
+        return make_evidence(turn=turn, kind=EvidenceKind.CUT, origin=origin)
+
+    late = make_frame(2010)
+    begun, all_new = cut(0, 2, frames=(cited(late), *CITED)), cut(1, 2, first_sequence=2)
+    texts.record(database, key, texts=[begun, all_new], frames=[late, *FRAMES])
+    assert dossiers.load(database, key.job_id).evidence == ()
+    record_unit(database, key, 0)
+    record_unit(database, key, 1)
+    texts.record(database, key, texts=[begun, all_new], frames=[late, *FRAMES])
+    assert dossiers.load(database, key.job_id).evidence == (cut(0, 1, frames=CITED),)
 
 
 def test_a_zombie_keeps_no_cut_turn(database: Database, key: EpochKey) -> None:
