@@ -7,10 +7,12 @@ and they take seconds.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Iterable
+from multiprocessing.util import get_temp_dir
 from types import FrameType
 from typing import NoReturn
 
@@ -63,4 +65,5 @@ def after(pids: Iterable[int]) -> NoReturn:
     while left:
         left = {pid for pid in left if not is_gone(pid)}
         time.sleep(POLL_S)
+    shutil.rmtree(get_temp_dir(), ignore_errors=True)  # the pool's, which an ordinary end removes
     os._exit(status())

@@ -78,9 +78,11 @@ def begin(**_: object) -> None:
         os._exit(REFUSED if is_refused else 1)
 
 
-def end(**_: object) -> None:
+def end(exitcode: int, **_: object) -> None:
+    """Billiard would tell the pool, which waits for the process itself, and then sleep a second."""
     if _lifecycle is not None:
         _lifecycle.end()
+    os._exit(exitcode)
 
 
 def leave(**_: object) -> None:
