@@ -1,6 +1,6 @@
 """Faults in real processes, real PostgreSQL and real Valkey, and what must hold after each.
 
-`invariants` holds the five promises; a fault's test ends with them. By number, what is injected and
+`invariants` holds the six promises; a fault's test ends with them. By number, what is injected and
 where it is tested (without a folder: in this package):
 
  1 kill inside a unit              test_kills::a_killed_process…[in_unit, before_unit_commit]

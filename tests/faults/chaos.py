@@ -1,7 +1,7 @@
 """Kills of workers, broker and database every few seconds, for as long as it is told to.
 
 `python -m tests.faults.chaos --seconds 3600`: prints a table at the end, and ends with 1 where an
-invariant does not hold.
+invariant does not hold, with the log of each epoch that a fault of OmnAI's own has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from pipeline.errors import OmnaiError
 from pipeline.ledger import epochs, jobs, reruns, views
 from pipeline.ledger.reruns import RerunStart
 from pipeline.settings import PhaseLimits
-from tests.faults.host import ENDED, Host, opened_host
+from tests.faults.host import Host, opened_host
 from tests.faults.invariants import Report
 from tests.faults.servers import Servers, own_servers
 
@@ -51,6 +51,12 @@ STOPPED_S = 8.0
 REST_S = 120.0
 """From the last fault until everything has come to rest, on a busy machine."""
 
+LINE_CHARS = 4000
+"""Of a line about what does not hold; a fault's places in the code fit into it."""
+
+LAST_LINES = 20
+"""Of a log, to tell what a supervisor left for."""
+
 POINTS = (
     "after_claim",
     "in_unit",
@@ -73,6 +79,8 @@ class Chaos:
     asked: Counter[str] = field(default_factory=Counter)
     stopped: list[tuple[float, int]] = field(default_factory=list)
     """When a stopped process goes on."""
+    left: list[str] = field(default_factory=list)
+    """The end of the log of each supervisor that left by itself."""
 
     def run(self, seconds: float) -> Report:
         for host in self.hosts:
@@ -103,13 +111,13 @@ class Chaos:
         """No fault any more: what waits is run, what was lost is told, and nothing is left."""
         for host in self.hosts:
             host.plan()
-        host = self.hosts[0]
+        host, ended = self.hosts[0], {state.value for state in jobs.ENDED}
         ends_at = time.monotonic() + REST_S
         while time.monotonic() < ends_at:
             self._keep_up(is_over=True)
             with suppress(OmnaiError):
                 report = host.measure()
-                if set(report.states) <= {state.value for state in ENDED} and not report.broken():
+                if set(report.states) <= ended and not report.broken():
                     break
             time.sleep(0.3)
         return host.measure()
@@ -133,7 +141,7 @@ class Chaos:
             job = self.chance.choice(found) if found else None
             if job is None or self.chance.random() < 0.5:
                 return
-            if job.state in ENDED:
+            if job.state in jobs.ENDED:
                 reruns.request(
                     host.database, job.id, start=RerunStart.START, reason="again", by="root"
                 )
@@ -236,6 +244,7 @@ class Chaos:
             if status is not None:
                 if status > 0:
                     self.faults[f"(a supervisor left by itself with {status})"] += 1
+                    self.left += host.log().splitlines()[-LAST_LINES:]
                 self._start(host)
 
     def _start(self, host: Host) -> None:
@@ -258,12 +267,22 @@ def prepared(folder: Path, *, hosts: int, seed: int) -> Iterator[Chaos]:
                     database_url=servers.postgres.url,
                     redis_url=servers.valkey.url,
                     data_dir=folder / "data",  # as storage that they share
+                    log_format="json",
                     phase_limits=PhaseLimits(unit=UNIT_LIMIT_S, drain=UNIT_LIMIT_S),
                 )
             )
             for number in range(hosts)
         ]
         yield Chaos(hosts=opened, servers=servers, chance=random.Random(seed))
+
+
+def broken(hosts: Sequence[Host], report: Report) -> list[str]:
+    """What does not hold, and the log of each epoch that a fault of OmnAI's own has ended."""
+    lines = report.broken()
+    for key in report.internal:
+        lines.append(f"The log of {key.job_id} epoch {key.number}:")
+        lines += [line for host in hosts for line in host.log_of(key)]
+    return lines
 
 
 def told(chaos: Chaos, report: Report, *, seconds: float, seed: int) -> str:
@@ -287,6 +306,7 @@ def told(chaos: Chaos, report: Report, *, seconds: float, seed: int) -> str:
         "epochs that nobody asked for": len(report.unasked),
         "jobs in no known state": len(report.unsettled),
         "briefs missing or wrong": len(report.untold),
+        "epochs ended by a fault of OmnAI's own": len(report.internal),
     }
     return "\n".join(
         [
@@ -297,6 +317,7 @@ def told(chaos: Chaos, report: Report, *, seconds: float, seed: int) -> str:
             *lines("epochs by their end", chaos.reasons()),
             *lines("asked", chaos.asked),
             *lines("faults by kind", chaos.faults),
+            *(["", "logged last by who left by itself", *chaos.left] if chaos.left else []),
         ]
     )
 
@@ -314,10 +335,10 @@ def main() -> int:
     ):
         report = chaos.run(given.seconds)
         sys.stdout.write(told(chaos, report, seconds=given.seconds, seed=seed) + "\n")
-        broken = report.broken()
-        for line in broken:
-            sys.stdout.write(f"{line[:2000]}\n")
-    return 1 if broken else 0
+        faults = broken(chaos.hosts, report)
+        for line in faults:
+            sys.stdout.write(f"{line[:LINE_CHARS]}\n")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

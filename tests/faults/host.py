@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +14,14 @@ import redis
 
 from pipeline.engine.registry import TEST_ENGINE, TEST_ENGINE_VARIABLE
 from pipeline.files import write_whole
-from pipeline.ledger import briefs, dossiers, epochs, jobs, recordings, submissions, views
-from pipeline.ledger.database import Database, connect
-from pipeline.ledger.epochs import UnreleasedEpoch
-from pipeline.ledger.errors import DatabaseUnavailable
+from pipeline.ledger import epochs
+from pipeline.ledger.database import connect
+from pipeline.ledger.epochs import EpochKey, UnreleasedEpoch
 from pipeline.ledger.recordings import Recording
-from pipeline.ledger.storage import open_storage
-from pipeline.records import Dossier, JobState, Options, Request
 from pipeline.settings import PhaseLimits, Settings
-from tests import units
 from tests.faults import engine, plan, scripted
 from tests.faults.invariants import Diary, Report, measure
-from tests.worker.conftest import until
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.hosts import ROOT, WorkerHost, in_use, until
 
 STALE_S = 5.0
 """The lease: a dozen stamps of the doubles fit into it."""
@@ -42,21 +32,11 @@ UNIT_LIMIT_S = 20.0
 UNKILLABLE = "OMNAI_TEST_FAULTS_UNKILLABLE"
 """Has the watchdog's kill do nothing, as for a process inside a driver's call."""
 
-OWNER = "ann"
-
-ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED)
-
 
 @dataclass
-class Host:
-    """Its settings, its supervisors, and what they left behind."""
+class Host(WorkerHost):
+    """One that a plan befalls, over recordings that need no decoder."""
 
-    settings: Settings
-    database: Database
-    folder: Path
-    environment: dict[str, str]
-    module: str = "tests.faults"
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     faults: int = 0
     page: int = 0
 
@@ -64,40 +44,11 @@ class Host:
 
     def upload(self, count: int = 6) -> Recording:
         """A recording of so many units."""
-        content = scripted.recording(count)
-        digest = hashlib.sha256(content).hexdigest()
-        blobs = open_storage(self.settings).blobs
-        upload = recordings.begin_upload(self.database, owner=OWNER, filename="call.mp4")
-        blobs.begin(upload).write_bytes(content)
-        recordings.name_upload(self.database, upload, sha256=digest, size_bytes=len(content))
-        blobs.commit(upload, digest)
-        return recordings.finish_upload(
-            self.database, upload, sha256=digest, size_bytes=len(content), probe=None
-        )
+        return self.take_in(scripted.recording(count))
 
     def submit(self, count: int = 6, **options: Any) -> str:
         """A queued job over a recording of so many units; no bell rings."""
-        return submissions.submit(
-            self.database,
-            owner=OWNER,
-            recording=self.upload(count),
-            request=Request(
-                objective="Look.",
-                title=None,
-                event_date=None,
-                engine=TEST_ENGINE,
-                options=Options(**options),
-            ),
-            portfolio_holdings=units.HOLDINGS,
-            portfolio_sha256="0" * 64,
-            engine=TEST_ENGINE,
-        )
-
-    def cancel_all(self) -> None:
-        found, _ = views.page(self.database, owner=None, state=None, after=None, limit=100)
-        for job in found:
-            if job.state not in ENDED:
-                jobs.request_cancel(self.database, job.id)
+        return self.ask(self.upload(count), **options)
 
     # --- what befalls it
 
@@ -107,54 +58,27 @@ class Host:
         content = json.dumps({**given, "number": self.faults}).encode()
         write_whole(Path(self.environment[plan.PLAN]), content)
 
-    def start(self, **variables: str) -> subprocess.Popen[bytes]:
-        with (self.folder / "supervisor.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", self.module],
-                cwd=ROOT,
-                env=os.environ | self.settings.to_environment() | self.environment | variables,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.processes.append(process)
-        return process
-
-    def pids(self) -> list[int]:
-        """Every process that carries this host's plan in its environment."""
-        mark = f"{plan.PLAN}={self.environment[plan.PLAN]}\0".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError):
-                if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-        return found
-
-    def kill_all(self) -> None:
-        """As a power cut, or a container's end after its grace."""
-        # All at once: none may see another's end.
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in self.pids():
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
-        for process in self.processes:
-            process.wait()
-        until(lambda: self.pids() == [])
-
-    def end(self) -> None:
-        for process in self.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-        for process in self.processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=30)
-        self.kill_all()
+    def mark(self) -> tuple[str, str]:
+        """Some hosts share a data folder."""
+        return plan.PLAN, self.environment[plan.PLAN]
 
     # --- what came of it
 
-    def log(self) -> str:
-        return (self.folder / "supervisor.log").read_text()
+    def log_of(self, key: EpochKey) -> list[str]:
+        """What the process that ran it wrote from its claim to its next one, and what nobody
+        signed meanwhile; of a log of JSON."""
+        told: list[str] = []
+        pid = None
+        for line in self.log().splitlines():
+            said = _read(line)
+            if said.get("action") == "claim":
+                if (said["job_id"], said["epoch"]) == (key.job_id, key.number):
+                    pid = said["pid"]
+                elif said["pid"] == pid:
+                    break
+            if pid is not None and said.get("pid", pid) == pid:
+                told.append(line)
+        return told
 
     def diary(self) -> Diary:
         return Diary.read(Path(self.environment[plan.DIARY]))
@@ -191,36 +115,12 @@ class Host:
             raise AssertionError(f"{error}; {self.state(job_id)}; log:\n{self.log()}") from None
         return next(e for e in epochs.unreleased(self.database) if e.key.job_id == job_id)
 
-    def state(self, job_id: str) -> JobState:
-        return jobs.state_of(self.database, job_id)
-
-    def await_state(self, job_id: str, *states: JobState, within_s: float = 60.0) -> JobState:
-        def reached() -> JobState | None:
-            try:
-                state = self.state(job_id)
-            except DatabaseUnavailable:
-                return None
-            return state if state in states else None
-
-        try:
-            return until(reached, within_s=within_s)
-        except AssertionError as error:
-            raise AssertionError(f"{error}: {self.state(job_id)}; log:\n{self.log()}") from None
-
-    def dossier(self, job_id: str) -> Dossier:
-        return dossiers.load(self.database, job_id)
-
     def units(self, job_id: str) -> list[int]:
         return [unit.sequence for unit in self.dossier(job_id).units]
 
     def reasons(self, job_id: str) -> list[str | None]:
         """Why the job's epochs ended."""
         return [epoch.end_reason for epoch in self.dossier(job_id).epochs]
-
-    def brief(self, job_id: str) -> dict[str, Any]:
-        stored = until(lambda: briefs.latest(self.database, job_id))
-        found: dict[str, Any] = json.loads(stored.document)
-        return found
 
     def bells(self) -> int:
         """However the lists of bells are named."""
@@ -232,9 +132,6 @@ class Host:
     def await_silence(self, answers: int = 0) -> None:
         """Until no bell is left and so many of them have found nothing to do."""
         until(lambda: self.bells() == 0 and len(self.events("nothing")) >= answers)
-
-    def held(self) -> int:
-        return len(epochs.unreleased(self.database))
 
     def measure(self) -> Report:
         return measure(self.database, self.diary(), stale_s=self.settings.stale_s)
@@ -274,11 +171,16 @@ def opened_host(
         },
     )
     host.plan()
-    try:
+    with in_use(host):
         yield host
-    finally:
-        host.end()
-        host.database.dispose()
+
+
+def _read(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:  # a library that writes as it likes
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def site() -> dict[str, str]:

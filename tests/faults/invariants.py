@@ -3,7 +3,8 @@
 I1: one call is in an engine at a time. I2: what was acknowledged is there, once, and nothing else.
 I3: no unit of an epoch enters the engine twice, and no epoch begins that nobody asked for. I4: a
 job has ended, or waits, or is run by a process that gives signs of life. I5: the brief of each
-ended job that ran lists exactly what was completed.
+ended job that ran lists exactly what was completed. I6: what befalls a worker from outside ends no
+epoch as a fault of OmnAI's own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from sqlalchemy import text
 
 from pipeline.ledger.database import Database
+from pipeline.ledger.epochs import EpochKey
 
 UnitKey = tuple[str, int, int]
 """Job, epoch, sequence."""
@@ -51,6 +53,10 @@ _RAN = """
 _SECONDS = """
     SELECT job_id::text, count(DISTINCT second) AS seconds FROM units
      WHERE second IS NOT NULL GROUP BY job_id
+"""
+
+_INTERNAL = """
+    SELECT job_id::text, number FROM epochs WHERE end_reason = 'internal' ORDER BY started_at
 """
 
 _BRIEFS = """
@@ -102,6 +108,8 @@ class Report:
     """Jobs that claim to run where nobody runs them, or run where they claim not to."""
     untold: Sequence[str]
     """Ended jobs whose brief is missing or lists something else than what was completed."""
+    internal: Sequence[EpochKey]
+    """Epochs that an error ended which nothing of OmnAI's had foreseen."""
 
     def broken(self) -> list[str]:
         """What does not hold, in words; nothing where all is well."""
@@ -113,6 +121,9 @@ class Report:
             "I3: epochs that nobody asked for": self.unasked,
             "I4: jobs in no known state": self.unsettled,
             "I5: briefs that are missing or wrong": self.untold,
+            "I6: epochs ended by a fault of OmnAI's own": [
+                f"{key.job_id} epoch {key.number}" for key in self.internal
+            ],
         }
         return [f"{words}: {list(found)}" for words, found in told.items() if found]
 
@@ -127,6 +138,7 @@ def measure(database: Database, diary: Diary, *, stale_s: float) -> Report:
         opened = rows(_EPOCHS)
         unsettled = rows(_UNSETTLED, stale_s=stale_s)
         ran = rows(_RAN)
+        internal = rows(_INTERNAL)
         seconds = {row.job_id: row.seconds for row in rows(_SECONDS)}
         told = {row.job_id: json.loads(bytes(row.document)) for row in rows(_BRIEFS)}
     calls = Counter(diary.of("entry"))
@@ -142,6 +154,7 @@ def measure(database: Database, diary: Diary, *, stale_s: float) -> Report:
         unasked=[row.job_id for row in opened if row.opened > 1 + row.asked],
         unsettled=[f"{row.job_id} {row.state} epoch {row.number}" for row in unsettled],
         untold=sorted(set(_untold(ran, seconds, told))),
+        internal=[EpochKey(job_id=row.job_id, number=row.number) for row in internal],
     )
 
 

@@ -74,6 +74,8 @@ def _strike(plan: dict[str, Any]) -> None:
         case "hang with the interpreter's lock":
             while True:
                 ctypes.PyDLL(None).sleep(HANG_S)
+        case "break":
+            raise ZeroDivisionError("a fault of nobody's but ours")
         case "sleep":
             time.sleep(plan["sleep_s"])
         case "run out of device memory":

@@ -23,11 +23,11 @@ from pipeline.ledger.keys import Role
 from pipeline.records import JobState
 from pipeline.settings import PhaseLimits, Settings
 from tests.faults import clock
-from tests.faults.host import OWNER, ROOT, Host, opened_host, site
+from tests.faults.host import Host, opened_host, site
 from tests.faults.servers import Servers
+from tests.hosts import OWNER, ROOT, until
 from tests.processes import needs_proc
 from tests.service import await_ready, free_port
-from tests.worker.conftest import until
 from worker.enqueue import ring
 
 pytestmark = needs_proc

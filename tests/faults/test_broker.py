@@ -17,10 +17,10 @@ from pipeline.ledger import claims, jobs
 from pipeline.records import JobState
 from pipeline.settings import PhaseLimits
 from tests.faults import emulation, neighbour
-from tests.faults.host import ROOT, Host, site
+from tests.faults.host import Host, site
 from tests.faults.servers import Servers
+from tests.hosts import ROOT, until
 from tests.processes import needs_proc
-from tests.worker.conftest import until
 from worker import pool
 from worker.app import broker_url
 from worker.enqueue import ring

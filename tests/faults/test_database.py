@@ -17,15 +17,17 @@ from pipeline.ledger.database import Database
 from pipeline.records import JobState
 from tests.faults.host import Host
 from tests.faults.servers import Servers
+from tests.hosts import until
 from tests.pipeline.ledger.factories import rows
 from tests.processes import needs_proc
-from tests.worker.conftest import until
 from worker.enqueue import ring
 
 pytestmark = needs_proc
 
 LONG = 30
 BEGUN = 2
+IN_TURN = 4
+"""The rehearsal has begun to speak of the second picture, and is not at its end."""
 AT_COMMIT = 4
 
 
@@ -119,12 +121,15 @@ FULL = """
 """The state that PostgreSQL gives a statement whose file cannot grow."""
 
 
-def test_a_database_without_room_ends_the_job_and_shows_nothing_half(host: Host) -> None:
+@pytest.mark.parametrize("begun", [BEGUN, IN_TURN], ids=["before a turn", "inside a turn"])
+def test_a_database_without_room_ends_the_job_and_shows_nothing_half(
+    host: Host, begun: int
+) -> None:
     execute(
         host.database,
         FULL,
         "CREATE TRIGGER full_disk BEFORE INSERT ON units FOR EACH ROW"
-        f" WHEN (NEW.sequence >= {BEGUN}) EXECUTE FUNCTION full_disk()",
+        f" WHEN (NEW.sequence >= {begun}) EXECUTE FUNCTION full_disk()",
     )
     try:
         job_id = host.submit()
@@ -133,7 +138,9 @@ def test_a_database_without_room_ends_the_job_and_shows_nothing_half(host: Host)
     finally:
         execute(host.database, "DROP TRIGGER full_disk ON units")
     assert host.reasons(job_id) == ["storage_full"]
-    assert host.units(job_id) == [0, 1]
+    assert host.units(job_id) == list(range(begun))
+    cut = [text.origin.last_sequence for text in host.dossier(job_id).evidence]
+    assert cut == ([begun - 1] if begun == IN_TURN else [])
     host.await_silence()
     assert len(host.events("claim")) == 1
 

@@ -12,8 +12,8 @@ import pytest
 from pipeline.records import JobState
 from pipeline.settings import PhaseLimits
 from tests.faults.host import UNKILLABLE, Host
+from tests.hosts import until
 from tests.processes import needs_proc
-from tests.worker.conftest import until
 from worker.enqueue import ring
 from worker.processes import is_gone
 

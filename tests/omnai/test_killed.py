@@ -16,8 +16,9 @@ from pipeline.ledger import briefs, dossiers, epochs, jobs
 from pipeline.ledger.database import Database, connect
 from pipeline.records import JobState
 from pipeline.settings import Settings
+from tests.hosts import until
 from tests.processes import needs_proc
-from tests.worker.conftest import SAMPLE, until
+from tests.worker.conftest import SAMPLE
 
 pytestmark = needs_proc
 

@@ -23,10 +23,11 @@ from pipeline.records import JobState
 from tests.api import conftest as api
 from tests.api.conftest import app, settings
 from tests.clips import run_ffmpeg
+from tests.hosts import until
 from tests.processes import needs_proc
 from tests.service import await_ready, free_port, running
 from tests.worker import telling
-from tests.worker.conftest import SAMPLE, Host, make_host, until
+from tests.worker.conftest import SAMPLE, Host, make_host
 
 MARK = "zanzibar"
 

@@ -16,9 +16,9 @@ from pipeline.ledger.database import connect
 from pipeline.ledger.keys import Role
 from pipeline.settings import Settings
 from tests.bucket import made_bucket
+from tests.hosts import until
 from tests.pipeline.ledger.factories import rows
 from tests.service import await_ready, free_port, running
-from tests.worker.conftest import until
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "sample.mp4"
 

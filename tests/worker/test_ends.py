@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -12,16 +15,19 @@ from pathlib import Path
 import celery  # type: ignore[import-untyped]
 import pytest
 import redis
+from typer.testing import CliRunner
 
+from omnai.cli import app
 from omnai.services.valkey import Valkey
 from pipeline.engine.registry import TEST_ENGINE_VARIABLE
 from pipeline.ledger import briefs, workers
 from pipeline.ledger.workers import WorkerState
 from pipeline.records import JobState
 from pipeline.settings import PhaseLimits
+from tests.hosts import ROOT, until
 from tests.processes import needs_proc
 from tests.worker import staged
-from tests.worker.conftest import Host, check, children, opened_host, until
+from tests.worker.conftest import Host, check, children, opened_host
 from worker import pool, reaper, slot
 from worker.app import queue_name
 from worker.enqueue import ring, ring_for
@@ -100,7 +106,9 @@ def test_who_is_told_to_go_ends_after_the_unit_in_flight_and_leaves_the_rest_to_
     is_decoder_stuck: bool,
 ) -> None:
     host.pace(unit_s=0.2)
-    host.environment |= variables
+    scratch = host.folder / "scratch"
+    scratch.mkdir()
+    host.environment |= variables | {"TMPDIR": str(scratch)}
     supervisor = host.start()
     first, second = host.submit(), host.submit()
     ring(host.settings)
@@ -121,6 +129,7 @@ def test_who_is_told_to_go_ends_after_the_unit_in_flight_and_leaves_the_rest_to_
     assert time.monotonic() - began < 10
     assert check(host.settings) == (1, "host/0: no supervisor and no engine\n")
     assert host.pids() == []
+    assert list(scratch.iterdir()) == []
 
     dossier = host.ended(first)
     assert (dossier.state, dossier.epochs[0].end_reason) == (JobState.FAILED, "worker_shutdown")
@@ -141,6 +150,35 @@ def test_who_is_told_to_go_ends_after_the_unit_in_flight_and_leaves_the_rest_to_
     brief = briefs.latest(host.database, first)
     assert brief is not None
     assert brief.status == "partial"
+
+
+LAST_WORD = """
+from celery.concurrency.prefork import process_destructor
+import worker.tasks
+process_destructor(1, 7)
+print("still here")
+"""
+
+
+def test_a_pool_process_ends_with_the_last_word_that_celery_tells_it() -> None:
+    """Billiard would go on, and sleep for a second."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LAST_WORD], cwd=ROOT, capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (7, b""), ended.stderr
+
+
+def test_the_command_ends_without_a_look_at_all_that_was_loaded(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.supervisor.run", lambda settings: 3)
+    before = gc.get_freeze_count()
+    try:
+        ended = CliRunner().invoke(app, ["worker"], env=host.settings.to_environment())
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()
+    assert ended.exit_code == 3
 
 
 def await_standstill(host: Host) -> None:
@@ -171,7 +209,7 @@ def test_a_render_that_hangs_is_judged_by_its_own_limit_and_the_brief_is_made_el
     assert (host.state(first), epoch.end_reason) == (JobState.SUCCEEDED, "completed")
 
     # One that is being made when the worker is told to go is left to others too.
-    host.end_all()
+    host.end()
     host.settings = replace(host.settings, phase_limits=PhaseLimits())
     host.turn_page()
     host.pace(publish_s=600)

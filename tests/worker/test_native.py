@@ -15,10 +15,11 @@ from pipeline.engine.registry import TEST_ENGINE_VARIABLE
 from pipeline.ledger import workers
 from pipeline.records import JobState
 from pipeline.settings import Settings
+from tests.hosts import until
 from tests.pipeline.engine.minicpm.test_device import FIRST, SECOND, Driver
 from tests.processes import needs_proc
 from tests.worker import native_shaped
-from tests.worker.conftest import Host, check, until
+from tests.worker.conftest import Host, check
 from worker import pool, slot
 from worker.enqueue import ring
 from worker.slot import SlotTaken, locked, pinned, slot_name

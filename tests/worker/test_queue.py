@@ -20,7 +20,8 @@ from pipeline.engine.registry import TEST_ENGINE
 from pipeline.ledger import keys
 from pipeline.ledger.keys import Role
 from pipeline.records import JobState
-from tests.worker.conftest import Host, until
+from tests.hosts import until
+from tests.worker.conftest import Host
 from worker.enqueue import ring
 
 Run = Callable[..., Result]

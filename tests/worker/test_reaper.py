@@ -21,9 +21,9 @@ from pipeline.ledger.errors import SlotBusy
 from pipeline.ledger.workers import WorkerState
 from pipeline.records import EndReason, JobState
 from pipeline.settings import Settings
+from tests.hosts import until
 from tests.pipeline.ledger.factories import record_unit, rows, start
 from tests.processes import needs_proc
-from tests.worker.conftest import until
 from worker import press, reaper, slot, watchdog
 from worker.press import Press
 from worker.processes import is_gone

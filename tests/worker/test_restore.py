@@ -20,8 +20,9 @@ from pipeline.publish import publish
 from pipeline.records import JobState
 from pipeline.release import RELEASE
 from tests.conftest import DATABASE_SETTING, _execute
+from tests.hosts import until
 from tests.pipeline.ledger.factories import rows
-from tests.worker.conftest import Host, until
+from tests.worker.conftest import Host
 from worker import reaper
 from worker.enqueue import ring
 

@@ -14,8 +14,9 @@ from pipeline.ledger import epochs, jobs
 from pipeline.ledger.blobs import FolderBlobs
 from pipeline.records import JobState
 from pipeline.settings import PhaseLimits
+from tests.hosts import until
 from tests.processes import needs_proc
-from tests.worker.conftest import SAMPLE_SHA256, Host, check, children, opened_host, until
+from tests.worker.conftest import SAMPLE_SHA256, Host, check, children, opened_host
 from worker import station
 from worker.app import queue_name
 from worker.enqueue import ring
