@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import io
 import json
 import os
 import selectors
@@ -18,14 +20,33 @@ from typing import Any
 from pipeline.characters import is_control
 from pipeline.errors import MediaStopped, OmnaiError, RecordingRefused
 from pipeline.plain import to_plain
-from pipeline.records import Gap, MediaEnd, Probe, Unit
+from pipeline.records import Coming, Gap, MediaEnd, MediaEvent, Probe, Unit
 from pipeline.settings import MediaLimits
-from pipeline.wire import Failure, MediaRequest, Message, Order, Pulse, Refusal, WireError, decode
+from pipeline.wire import (
+    BrokenOff,
+    Failure,
+    MediaRequest,
+    Message,
+    Order,
+    Pulse,
+    Refusal,
+    WireError,
+    decode,
+    length,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
 CLOSE_S = 2.0
 """How long a process that was told to go may take before it is killed."""
+
+LOOK_S = 0.05
+"""How long the rest of a message that has begun may take where nothing waits for it: it is written
+in one go, as fast as it is read."""
+
+ROOM_BYTES = 256 * 1024
+"""Of the pipe where the next unit is looked for: a unit of some 100,000 bytes, and the next one's
+beginning, without which the process would only begin with it once this one is read."""
 
 ROUNDING_S = 2
 """Seconds that the clock's zero and the last unit's padding may add to what the packets said."""
@@ -63,11 +84,14 @@ class _Stretch:
 
 
 class MediaChild:
-    """One media process over one recording; the OS pipe between them holds at most one unit.
+    """One media process over one recording; the OS pipe between them holds a unit or two.
 
     Iterating gives Probe, then Unit and Gap in order, then MediaEnd; once. Raises RecordingRefused
     where the recording cannot be analysed, MediaStopped where the process crashed, hung or met a
     limit (what came before stays valid), OmnaiError for a fault of OmnAI's own.
+
+    Where it `tells_coming`, Coming goes before a unit whose successor has arrived too; nothing is
+    waited for, and what is wrong with the successor is raised in its turn.
     """
 
     _program: tuple[str, ...] = ("pipeline.media",)
@@ -82,6 +106,7 @@ class MediaChild:
         audio_stream: int | None = None,
         video_stream: int | None = None,
         is_probe_only: bool = False,
+        tells_coming: bool = False,
     ) -> None:
         request = MediaRequest(
             path=str(path.resolve()),
@@ -95,6 +120,11 @@ class MediaChild:
         self._limits = limits
         self._start_s = start_s
         self._is_probe_only = is_probe_only
+        self._tells_coming = tells_coming
+        self._arrived = bytearray()
+        """Read from the pipe and of a message that is not taken yet."""
+        self._coming: Message | None = None
+        """The next message, where it was read before its turn."""
         self._order = Order(start_s=start_s)
         self._units = 0
         self._silence_s = limits.silence_s
@@ -102,7 +132,7 @@ class MediaChild:
         self._process = self._start(json.dumps(to_plain(request)))
 
     def _start(self, argument: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-B", "-m", *self._program, argument],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -111,6 +141,11 @@ class MediaChild:
             env=_environment(),
             start_new_session=True,  # Ctrl-C in a terminal is the parent's to answer
         )
+        if self._tells_coming and sys.platform == "linux":
+            assert process.stdout is not None
+            with contextlib.suppress(OSError):  # a user may have only so much of it
+                fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, ROOM_BYTES)
+        return process
 
     def __enter__(self) -> MediaChild:
         return self
@@ -123,7 +158,7 @@ class MediaChild:
     ) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Probe | Unit | Gap | MediaEnd]:
+    def __iter__(self) -> Iterator[MediaEvent]:
         stretch = _Stretch(self._limits.scan_s, "scan_too_slow", "reading the file's time stamps")
         while True:
             began = time.monotonic()
@@ -145,6 +180,8 @@ class MediaChild:
                     self._check_length(message)
                     self._last_source_ms = message.end_ms
                     stretch = self._second()
+                    if self._tells_coming:
+                        yield from self._look()
                     yield message
                 case Probe():
                     stretch = self._second(skipped_s=self._start_s)
@@ -196,11 +233,37 @@ class MediaChild:
         limit_s = self._limits.second_s * (1 + skipped_s * SKIPPED_SHARE)
         return _Stretch(limit_s, "decoding_too_slow", "decoding one source second")
 
+    def _look(self) -> Iterator[Coming]:
+        if self._has_next():
+            with contextlib.suppress(WireError):
+                self._coming = decode(io.BytesIO(self._arrived).read)
+                self._arrived.clear()
+        if isinstance(self._coming, Unit):
+            yield Coming(unit=self._coming)
+
+    def _has_next(self) -> bool:
+        """Whether all of the next message is here. For one that has not begun it waits not at all,
+        for the rest of another a moment."""
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        deadline = time.monotonic() + LOOK_S
+        with selectors.DefaultSelector() as selector, contextlib.suppress(WireError):
+            selector.register(descriptor, selectors.EVENT_READ)
+            while missing := length(self._arrived) - len(self._arrived):
+                left_s = deadline - time.monotonic() if self._arrived else 0.0
+                part = os.read(descriptor, missing) if selector.select(max(left_s, 0.0)) else b""
+                if not part:
+                    return False
+                self._arrived += part
+            return True
+        return False
+
     def _next(self) -> Message:
         try:
-            message = decode(self._read_exactly)
+            coming, self._coming = self._coming, None
+            message = coming or decode(self._read_exactly)
             if message is None:
-                raise WireError("the stream ends before its end")
+                raise BrokenOff("the stream ends before its end")
             self._order.take(message)
         except _Silent:
             self._process.kill()
@@ -209,14 +272,16 @@ class MediaChild:
             ) from None
         except WireError as error:
             # A crash breaks off; so would hostile code, which is not believed either.
-            raise self._stopped(*self._why_it_ended()) from error
+            raise self._stopped(*self._why_it_ended(error)) from error
         return message
 
     def _read_exactly(self, length: int) -> bytes:
         """Up to `length` bytes; waits at most the deadline for each piece."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
-        parts: list[bytes] = []
+        parts = [bytes(self._arrived[:length])]
+        del self._arrived[:length]
+        length -= len(parts[0])
         deadline = time.monotonic() + self._silence_s
         with selectors.DefaultSelector() as selector:
             selector.register(descriptor, selectors.EVENT_READ)
@@ -235,11 +300,14 @@ class MediaChild:
         where = "before the first unit" if at is None else f"after source time {at / 1000:.3f} s"
         return MediaStopped(code, f"{message}, {where}", last_source_ms=at)
 
-    def _why_it_ended(self) -> tuple[str, str]:
+    def _why_it_ended(self, error: WireError) -> tuple[str, str]:
+        is_stray = not isinstance(error, BrokenOff)
         try:
-            self._process.wait(timeout=CLOSE_S)
+            is_stray = self._process.wait(timeout=CLOSE_S) == 0 and is_stray
         except subprocess.TimeoutExpired:
+            is_stray = True
             self._process.kill()
+        if is_stray:
             return "decoder_crashed", "the decoder stopped making sense and was ended"
         if self._process.returncode == -signal.SIGXCPU:
             return "cpu_limit", "decoding used up its processor time"

@@ -323,7 +323,14 @@ class MediaEnd:
     """Damage, choices and corrections, each counted."""
 
 
-MediaEvent = Probe | Unit | Gap | MediaEnd
+@dataclass(frozen=True, kw_only=True)
+class Coming:
+    """Told before a unit where the one after it is here already; it follows in its turn."""
+
+    unit: Unit
+
+
+MediaEvent = Probe | Coming | Unit | Gap | MediaEnd
 """What the media process sends, in order: one Probe, then units and gaps, then one MediaEnd."""
 
 

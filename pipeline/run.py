@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from pipeline.engine.session import Engine, Session
@@ -28,6 +28,7 @@ from pipeline.ledger.errors import BlobsUnavailable, DatabaseUnavailable, Storag
 from pipeline.ledger.frames import FrameStore
 from pipeline.level import rms_dbfs
 from pipeline.records import (
+    Coming,
     EndReason,
     Evidence,
     Finding,
@@ -192,16 +193,10 @@ class Watch:
             return _failed(EndReason.DECODE_ERROR, error.message)
         except EngineError as error:
             return _failed(EndReason.ENGINE_ERROR, error.message)
-        except StorageFull as error:
-            return _failed(EndReason.STORAGE_FULL, error.message)
-        except BlobsUnavailable as error:
-            return _failed(EndReason.STORAGE_UNAVAILABLE, error.message)
+        except (StorageFull, BlobsUnavailable, OSError) as error:
+            return _storage_end(error)
         except DatabaseUnavailable as error:
             return _failed(EndReason.DATABASE_UNAVAILABLE, error.message)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            return _failed(EndReason.STORAGE_FULL, "the disk for evidence frames is full")
         return _End(outcome=JobState.SUCCEEDED, reason=EndReason.COMPLETED)
 
     def _open(self) -> None:
@@ -224,6 +219,9 @@ class Watch:
             case Probe():
                 self._source_end_ms = event.packet_end_ms
                 epochs.record_probe(self._database, self._key, event)
+            case Coming():
+                assert self._session is not None
+                self._session.expect(event.unit)
             case Unit():
                 self._feed(event)
             case Gap():
@@ -337,10 +335,7 @@ class Watch:
     def _finish(self, end: _End) -> Outcome:
         """Store what the open turn has left, then how the epoch and its job ended."""
         session_end = self._close_session()
-        cut = self._reader.cut()
-        if cut:
-            shown = self._keep_frames(cut)
-            texts.record(self._database, self._key, texts=cut, frames=shown)
+        end = self._store_cut(end)
         state = jobs.finish(
             self._database,
             self._key,
@@ -356,6 +351,22 @@ class Watch:
             extra={**self._key.log_context(), "end_reason": end.reason.value, "units": self._units},
         )
         return Outcome(state=state, end_reason=end.reason, end_detail=end.detail, units=self._units)
+
+    def _store_cut(self, end: _End) -> _End:
+        """What the open turn has left; without its pictures where they cannot be kept. An epoch
+        that another fault ended keeps its reason, one that had completed ends with this one."""
+        cut = self._reader.cut()
+        if not cut:
+            return end
+        shown: tuple[Frame, ...] = ()
+        try:
+            shown = self._keep_frames(cut)
+        except (BlobsUnavailable, StorageFull, OSError) as error:
+            if end.reason is EndReason.COMPLETED:
+                end = _storage_end(error)
+            cut = tuple(replace(text, origin=replace(text.origin, frames=())) for text in cut)
+        texts.record(self._database, self._key, texts=cut, frames=shown)
+        return end
 
     def _close_session(self) -> SessionEnd | None:
         return None if self._session is None else self._session.close()
@@ -382,6 +393,17 @@ class Watch:
                 findings=len(self._findings),
             )
         )
+
+
+def _storage_end(error: StorageFull | BlobsUnavailable | OSError) -> _End:
+    """Raises an OSError that tells of something else than a full disk."""
+    if isinstance(error, BlobsUnavailable):
+        return _failed(EndReason.STORAGE_UNAVAILABLE, error.message)
+    if isinstance(error, StorageFull):
+        return _failed(EndReason.STORAGE_FULL, error.message)
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    return _failed(EndReason.STORAGE_FULL, "the disk for evidence frames is full")
 
 
 def _failed(reason: EndReason, detail: str) -> _End:

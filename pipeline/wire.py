@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from pipeline.clock import SAMPLES_PER_UNIT
 from pipeline.plain import from_plain, to_plain
-from pipeline.records import FRAME_BYTES_MAX, Gap, MediaEnd, MediaEvent, Probe, Unit
+from pipeline.records import FRAME_BYTES_MAX, Gap, MediaEnd, Probe, Unit
 from pipeline.settings import MediaLimits
 
 _PREFIX = struct.Struct("<III")
@@ -58,7 +58,7 @@ class Failure:
     traceback: str
 
 
-Message = MediaEvent | Pulse | Refusal | Failure
+Message = Probe | Unit | Gap | MediaEnd | Pulse | Refusal | Failure
 
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (Probe, Gap, MediaEnd, Pulse, Refusal, Failure)
@@ -67,6 +67,10 @@ _KINDS: dict[str, type[Any]] = {
 
 class WireError(ValueError):
     """The bytes are not a message of this protocol, or not one that may come now."""
+
+
+class BrokenOff(WireError):
+    """The bytes end before the messages do."""
 
 
 class Order:
@@ -130,6 +134,16 @@ def encode(message: Message) -> bytes:
     return _PREFIX.pack(len(text), len(pcm), len(jpeg)) + text + pcm + jpeg
 
 
+def length(begun: bytes | bytearray) -> int:
+    """Of the message that begins so, in bytes; of its first part, while not even that is whole.
+
+    Raises WireError where it is longer than a message may be.
+    """
+    if len(begun) < _PREFIX.size:
+        return _PREFIX.size
+    return _PREFIX.size + sum(_lengths(begun))
+
+
 def decode(read: Callable[[int], bytes]) -> Message | None:
     """The next message; `read(n)` gives exactly n bytes, or fewer at the end of the stream.
 
@@ -140,18 +154,11 @@ def decode(read: Callable[[int], bytes]) -> Message | None:
     if not prefix:
         return None
     if len(prefix) < _PREFIX.size:
-        raise WireError("the stream breaks off inside a message")
-    lengths = _PREFIX.unpack(prefix)
-    header_bytes, pcm_bytes, jpeg_bytes = lengths
-    if (
-        header_bytes > _HEADER_BYTES_MAX
-        or pcm_bytes not in (0, _PCM_BYTES)
-        or jpeg_bytes > FRAME_BYTES_MAX
-    ):
-        raise WireError(f"a message of {header_bytes}+{pcm_bytes}+{jpeg_bytes} bytes")
-    parts = [read(length) if length else b"" for length in lengths]
+        raise BrokenOff("the stream breaks off inside a message")
+    lengths = _lengths(prefix)
+    parts = [read(wanted) if wanted else b"" for wanted in lengths]
     if [len(part) for part in parts] != list(lengths):
-        raise WireError("the stream breaks off inside a message")
+        raise BrokenOff("the stream breaks off inside a message")
     header, pcm, jpeg = parts
     try:
         name, body = json.loads(header, parse_constant=_refuse_constant)
@@ -160,8 +167,20 @@ def decode(read: Callable[[int], bytes]) -> Message | None:
         if pcm or jpeg:
             raise ValueError("samples or a picture outside a unit")
         return from_plain(_KINDS[name], body)  # type: ignore[no-any-return]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise WireError(f"a message that makes no sense: {error}") from error
+
+
+def _lengths(prefix: bytes | bytearray) -> tuple[int, int, int]:
+    """Of the header and both blobs. Raises WireError."""
+    header_bytes, pcm_bytes, jpeg_bytes = _PREFIX.unpack_from(prefix)
+    if (
+        header_bytes > _HEADER_BYTES_MAX
+        or pcm_bytes not in (0, _PCM_BYTES)
+        or jpeg_bytes > FRAME_BYTES_MAX
+    ):
+        raise WireError(f"a message of {header_bytes}+{pcm_bytes}+{jpeg_bytes} bytes")
+    return header_bytes, pcm_bytes, jpeg_bytes
 
 
 def _unit(body: Any, pcm: bytes, jpeg: bytes) -> Unit:

@@ -194,6 +194,7 @@ class Station:
                 start_s=claimed.start_s,
                 audio_stream=claimed.request.options.audio_stream,
                 video_stream=claimed.request.options.video_stream,
+                tells_coming=True,
             ) as media,
             self._media_told(media),
         ):

@@ -109,6 +109,7 @@ def _analyze(asked: Asked, settings: Settings, *, as_json: bool) -> Exit:
         start_s=options.start_s,
         audio_stream=options.audio_stream,
         video_stream=options.video_stream,
+        tells_coming=True,
     ) as media:
         # A recording that cannot be opened, or has no such second, leaves no trace in the database.
         events = iter(media)

@@ -142,7 +142,7 @@ def halting(path: Path, place: str, how: str) -> MediaChild:
         limits = HANGING
     elif how == "memory bomb":
         limits = replace(LIMITS, memory_bytes=1024**3)
-    return Halting(path, limits=limits, longest_edge_px=448)
+    return Halting(path, limits=limits, longest_edge_px=448, tells_coming=True)
 
 
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: f"{end.place}, {end.how}")

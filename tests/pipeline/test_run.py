@@ -16,7 +16,7 @@ from pipeline.errors import FenceLost, MediaStopped
 from pipeline.ledger import dossiers, epochs, jobs, views
 from pipeline.ledger.database import Database, connect
 from pipeline.ledger.epochs import EpochKey
-from pipeline.ledger.errors import DatabaseUnavailable
+from pipeline.ledger.errors import BlobsUnavailable, DatabaseUnavailable
 from pipeline.ledger.frames import FolderFrames, FrameStore
 from pipeline.records import (
     Dossier,
@@ -407,3 +407,29 @@ def test_leaving_before_the_first_unit_feeds_nothing(bench: Bench) -> None:
     watch.leave(EndReason.WORKER_SHUTDOWN)
     assert watch.run(recording(2)).units == 0
     assert engine.fed == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), EndReason.STORAGE_FULL),
+        (BlobsUnavailable(), EndReason.STORAGE_UNAVAILABLE),
+    ],
+    ids=["disk", "bucket"],
+)
+@pytest.mark.parametrize("last", [1, 2], ids=["inside a turn", "after the end"])
+def test_frames_that_cannot_be_kept_end_the_job_under_their_own_name(
+    bench: Bench, last: int, error: Exception, reason: EndReason
+) -> None:
+    class FullStore(FolderFrames):
+        def keep(self, frame: object) -> None:
+            raise error
+
+    bench.frames = FullStore(Path("unused"))
+    words = {0: "Look at this.\n\n"} | ({1: block() + "\n\nand more"} if last == 1 else {})
+    outcome = bench.run(ScriptedEngine(words), recording(3))
+    assert outcome.end_reason is reason
+    cut = bench.dossier().evidence
+    assert {text.kind for text in cut} == {EvidenceKind.CUT}
+    assert all(text.origin.frames == () for text in cut)
+    assert bench.held_slots() == 0

@@ -173,6 +173,7 @@ NONSENSE = {
     "infinite decode time": raw(
         json.dumps(unit_header(decode_ms=float("inf"))).encode(), PCM, JPEG
     ),
+    "decode time beyond a float": raw(unit_header(decode_ms=10**400), PCM, JPEG),
     "samples that do not add up": raw(unit_header(real_samples=15_001), PCM, JPEG),
     "less than no samples": raw(
         unit_header(real_samples=-1, filled_samples=16_001, synthetic_samples=0), PCM, JPEG
