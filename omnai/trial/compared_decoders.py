@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from omnai import display
 from omnai.trial.figures import Spread, spread
+from omnai.trial.same_tokens import SameTokens, same_tokens, show_same_tokens
 from omnai.trial.words import UNTOLD
 from pipeline.engine.minicpm.fast.choice import FAST, OFFICIAL
 from pipeline.engine.minicpm.fast.comparison import Case, Comparison
@@ -56,6 +57,7 @@ class ComparedDecoders:
     """Of the fast decoder's scores from the official ones, as a share of their spread."""
     distance_official: float
     """Of the official ones from themselves in batches."""
+    same_tokens: SameTokens
 
 
 def figures(comparison: Comparison) -> ComparedDecoders:
@@ -81,6 +83,7 @@ def figures(comparison: Comparison) -> ComparedDecoders:
         making_s=round(comparison.making_s, 1),
         distance=comparison.distances.fast,
         distance_official=comparison.distances.official,
+        same_tokens=same_tokens(comparison.agreement),
     )
 
 
@@ -122,6 +125,7 @@ def show_decoders(compared: ComparedDecoders) -> None:
         f" spread from the official ones, which are {compared.distance_official:.5f} from their own"
         " in batches"
     )
+    show_same_tokens(compared.same_tokens)
 
 
 def _row(official: Case, fast: Case) -> Row:

@@ -170,7 +170,8 @@ def _turned(keys: torch.Tensor, by: int, theta: float) -> torch.Tensor:
     size = keys.shape[-1]
     speeds = theta ** -(torch.arange(0, size, 2, dtype=torch.float32, device=keys.device) / size)
     angle = (by * speeds).repeat(2)
-    return keys * angle.cos() + rotate_half(keys) * angle.sin()
+    turned = keys * angle.cos() + rotate_half(keys) * angle.sin()
+    return turned.to(keys.dtype)
 
 
 def _draw(scores: torch.Tensor, mode: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from omnai.trial.compared_decoders import figures, show_decoders  # noqa: E402
 from pipeline.engine.minicpm import trial  # noqa: E402
 from pipeline.engine.minicpm.engine import MinicpmoEngine  # noqa: E402
 from pipeline.engine.minicpm.fast import comparison as comparing  # noqa: E402
+from pipeline.engine.minicpm.fast.agreement import Against, Agreement, FromExact, Tie  # noqa: E402
 from pipeline.engine.minicpm.fast.check import Distances  # noqa: E402
 from pipeline.engine.minicpm.fast.comparison import Case, Comparison, compare  # noqa: E402
 from pipeline.engine.minicpm.fast.decoder import FastDecoder  # noqa: E402
@@ -72,6 +74,17 @@ MEASURED = Comparison(
     peak_bytes={"official": 18 * 1024**3, "fast": None},
     making_s=6.04,
     distances=Distances(fast=0.02, official=0.015, worst=0.3),
+    agreement=Agreement(
+        reads=1_200,
+        spread=2.0,
+        fast=Against(
+            distance=0.055,
+            worst=0.3,
+            differ=(Tie(read=17, token=5, other=6, margin=0.03, gap=0.04, other_margin=0.01),),
+        ),
+        batched=Against(distance=0.043, worst=0.2, differ=()),
+        exact=None,
+    ),
 )
 
 
@@ -93,6 +106,33 @@ def test_the_figures_can_be_checked_by_hand(
     shown = capsys.readouterr().out
     for words in ("20.0", "400.0 / 599.0", "4.00 ms a forward pass", "official 18.00 GiB"):
         assert words in shown
+    (ours, theirs) = compared.same_tokens.measured
+    assert (ours.of, ours.against, len(ours.differ), len(theirs.differ)) == (
+        *("fast", "official"),
+        *(1, 0),
+    )
+    tie = ours.differ[0]
+    assert (tie.margin_share, tie.gap_share, tie.other_margin_share) == (0.015, 0.02, 0.005)
+    for words in (
+        "1,200 reads of the same tokens",
+        "fast from official: 0.05500 of the spread, another token in 1",
+        "read 17: the best two 0.0300 apart (0.01500 of the spread), the other's 0.0100",
+        "no room on the device",
+    ):
+        assert words in shown
+
+
+def test_distances_from_float32_are_shown_where_they_were_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    found = [Against(distance=each / 1000, worst=0.1, differ=()) for each in (21, 22, 23)]
+    exact = FromExact(official=found[0], batched=found[1], fast=found[2])
+    show_decoders(figures(replace(MEASURED, agreement=replace(MEASURED.agreement, exact=exact))))
+    shown = capsys.readouterr().out
+    assert "fast from official in float32: 0.02300 of the spread" in shown
+    assert "official in batches from official in float32: 0.02200" in shown
+    assert "no room" not in shown
 
 
 def test_a_run_makes_both_decoders_listen_and_speak_over_the_same_seconds(
@@ -116,7 +156,8 @@ def test_a_run_makes_both_decoders_listen_and_speak_over_the_same_seconds(
     assert isinstance(loaded.duplex.decoder, FastDecoder)
     assert compared.peak_bytes == {"official": None, "fast": None}
     assert compared.floor_ms > 0
-    assert len(said) == 9
+    assert compared.agreement.reads == 1 + 19
+    assert len(said) == 11
 
 
 def test_the_command_prints_the_comparison(

@@ -13,10 +13,12 @@ import torch
 
 from pipeline.engine.minicpm import history, inputs
 from pipeline.engine.minicpm.context import prepare_text_context
+from pipeline.engine.minicpm.fast.agreement import Agreement, agree
 from pipeline.engine.minicpm.fast.ahead import Ahead
+from pipeline.engine.minicpm.fast.calls import Call, recorded
 from pipeline.engine.minicpm.fast.check import Distances, check
 from pipeline.engine.minicpm.fast.choice import FAST, OFFICIAL
-from pipeline.engine.minicpm.fast.making import make_fast
+from pipeline.engine.minicpm.fast.making import Fast, make_fast
 from pipeline.engine.minicpm.fast.warming import warm
 from pipeline.engine.minicpm.loading import CPU, Loaded
 from pipeline.records import Unit
@@ -35,6 +37,9 @@ COPIES = 10
 """A buffer far beyond any cache of the device, copied so often."""
 
 CONTEXT = "Say in one sentence what is shown or said, whenever it changes. " * 30
+
+AGREED_UNITS = 8
+"""Of a window in which both are fed the same: it falls, to half of them, every few units."""
 
 WARM_UNITS = 3
 """Before anything is timed: kernels are chosen, and shapes of pictures captured."""
@@ -73,6 +78,7 @@ class Comparison:
     making_s: float
     """Until the fast decoder could be used."""
     distances: Distances
+    agreement: Agreement
 
     @property
     def floor_ms(self) -> float:
@@ -107,6 +113,21 @@ class _Course:
         duplex.decoder.reset()
         duplex.model.reset_session()
         duplex._reset_streaming_state()
+
+    def record(self, count: int) -> list[Call]:
+        """What units, every other one of which speaks, ask of the decoder in a small window."""
+        loaded, duplex = self.loaded, self.loaded.duplex
+        duplex.model.reset_session()
+        loaded.seed(0)
+        with _forced(duplex) as force, recorded(duplex.decoder) as calls:
+            prepare_text_context(duplex, CONTEXT, threading.Event())
+            for nth in range(count):
+                force(nth % 2 == 1)
+                self._unit()
+        duplex.decoder.reset()
+        duplex.model.reset_session()
+        duplex._reset_streaming_state()
+        return calls
 
     def _case(
         self, force: Callable[[bool], None], count: int, *, is_speaking: bool, is_full: bool
@@ -213,6 +234,7 @@ def compare(
             ours.run(count)
     finally:
         hook.remove()
+    agreement = compare_reads(loaded, fast, units, count=count, say=say)
     return Comparison(
         device=loaded.device if loaded.device == CPU else torch.cuda.get_device_name(0),
         cases=(*official.cases, *ours.cases),
@@ -221,7 +243,32 @@ def compare(
         peak_bytes=peaks,
         making_s=making_s,
         distances=distances,
+        agreement=agreement,
     )
+
+
+def compare_reads(
+    loaded: Loaded,
+    fast: Fast,
+    units: Sequence[Unit],
+    *,
+    count: int,
+    say: Callable[[str], None] = lambda text: None,
+) -> Agreement:
+    """Feed `count` units and their tokens to both, in a window small enough to fall meanwhile.
+
+    The fast decoder is in, and stays in.
+    """
+    course = _Course(loaded, FAST, units, lambda: fast.steps.passes, say, fast.ahead)
+    config = fast.official._window_config
+    marks = config.basic_window_high_tokens, config.basic_window_low_tokens
+    context = len(loaded.duplex.tokenizer.encode(CONTEXT, add_special_tokens=False))
+    config.basic_window_high_tokens = context + AGREED_UNITS * TOKENS_PER_UNIT
+    config.basic_window_low_tokens = context + AGREED_UNITS * TOKENS_PER_UNIT // 2
+    try:
+        return agree(fast, course.record(count), say=say)
+    finally:
+        config.basic_window_high_tokens, config.basic_window_low_tokens = marks
 
 
 @contextmanager
