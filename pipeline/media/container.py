@@ -93,6 +93,10 @@ def open_container(
                 has_stored_times_only=has_stored_times_only,
             )
         raise _refusal(path, error) from error
+    has_none = not any(stream.type in ("audio", "video") for stream in container.streams)
+    if has_none and (refused := _index_missing(path)) is not None:
+        container.close()
+        raise refused
     # Where a format has decode times only (AVI, ASF), a time made of them would look like one of
     # presentation, late by the reordering that a codec may have, and packets would be kept for it.
     made_up: Any = Flags.gen_pts
@@ -146,7 +150,7 @@ def read_boxes(path: str) -> Boxes | None:
     moov = None
     is_cut = False
     size = Path(path).stat().st_size
-    for kind, offset, length in _walk_boxes(path, size):
+    for kind, offset, length in walk_boxes(path, size):
         kinds.add(kind)
         is_cut = offset + length > size
         if kind == b"moov":
@@ -156,7 +160,7 @@ def read_boxes(path: str) -> Boxes | None:
     return Boxes(kinds=frozenset(kinds), is_cut=is_cut, moov=moov)
 
 
-def _walk_boxes(path: str, size: int) -> Iterator[tuple[bytes, int, int]]:
+def walk_boxes(path: str, size: int) -> Iterator[tuple[bytes, int, int]]:
     offset = 0
     with Path(path).open("rb") as file:
         for _ in range(BOXES_MAX):
@@ -183,16 +187,22 @@ def _refusal(path: str, error: av.FFmpegError) -> RecordingRefused:
     kind = _sniff(head)
     if kind is not None:
         return RecordingRefused(*kind)
-    boxes = read_boxes(path)
-    if boxes is not None and boxes.moov is None and b"moof" not in boxes.kinds:
-        return RecordingRefused(
-            "index_missing",
-            "the recording was not finished: its index (moov) is missing; repair it with a "
-            "recovery tool and an intact file from the same device, or export it again",
-        )
-    return RecordingRefused(
+    return _index_missing(path) or RecordingRefused(
         "not_media",
         f"it cannot be read as media ({type(error).__name__}); accepted are {ACCEPTED}",
+    )
+
+
+def _index_missing(path: str) -> RecordingRefused | None:
+    boxes = read_boxes(path)
+    if boxes is None or b"moof" in boxes.kinds:
+        return None
+    if boxes.moov is not None and sum(boxes.moov) <= Path(path).stat().st_size:
+        return None
+    return RecordingRefused(
+        "index_missing",
+        "the recording was not finished: its index (moov) is missing or breaks off; repair it "
+        "with a recovery tool and an intact file from the same device, or export it again",
     )
 
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from pipeline.media.predicted import Reader, Said
@@ -141,7 +142,22 @@ class NeededPackets:
         self._tail_bytes = 0
         self._start: list[_Held] = []
         """A start with what leads it, until it is known whether a leading picture is needed."""
+        self._awaited: list[int] = []
+        """Heap of the time stamps of needed pictures that have not come out."""
+        self._has_begun = False
         self.is_leaving_out = True
+
+    def is_missing(self, given: Iterable[int], *, is_end: bool) -> bool:
+        """Whether a needed picture has not come out, and now that these did never will.
+
+        What leads the first picture needs some before it, which were never there.
+        """
+        for pts in given:
+            while self._awaited and self._awaited[0] <= pts:
+                if heappop(self._awaited) < pts and self._has_begun:
+                    return True
+            self._has_begun = True
+        return is_end and self._has_begun and bool(self._awaited)
 
     def keep_all(self) -> None:
         """From here on nothing is left out: the next picture that can be decoded stands in for one
@@ -185,6 +201,8 @@ class NeededPackets:
 
     def _follow(self, held: _Held) -> Iterator[Packet[Stream]]:
         if held.is_needed or not held.said.may_go:
+            if held.is_needed and held.packet.pts is not None and not held.packet.is_discard:
+                heappush(self._awaited, held.packet.pts)
             yield from self._all_held()
             yield held.packet
         elif not held.said.is_unreferenced:

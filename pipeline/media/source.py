@@ -14,7 +14,7 @@ from pipeline.media.ahead import Beat, ahead
 from pipeline.media.appearance import Appearance
 from pipeline.media.audio import AudioPlacer
 from pipeline.media.bounds import check_container, check_scan, check_streams
-from pipeline.media.container import check_file, is_encrypted, open_container
+from pipeline.media.container import check_file, is_encrypted
 from pipeline.media.decode import PictureTimes, look_at_times, pictures
 from pipeline.media.mixdown import Mixdown
 from pipeline.media.remarks import RemarkBook
@@ -76,7 +76,7 @@ class _Opening:
 
     def open(self) -> Source:
         size = check_file(self._path, file_bytes_max=self._limits.file_bytes)
-        with open_container(self._path) as container:
+        with self._tracks.open_all() as container:
             check_container(container, self._limits)
             self._scan = scan_packets(container, start_s=self._start_s, pulse=self._pulse)
             check_streams(container, self._limits)
@@ -190,7 +190,8 @@ class _Opening:
             first_packet=first_packet,
             remarks=remarks,
             pulse=self._pulse,
-            fresh_decoder=partial(self._tracks.decoder, index) if may_skip else None,
+            fresh_decoder=None if is_sound else partial(self._tracks.decoder, index),
+            may_skip=may_skip,
         )
         track.pixels_max = self._limits.frame_pixels
         return track

@@ -58,14 +58,16 @@ class Track:
         remarks: RemarkBook,
         pulse: Callable[[], None],
         fresh_decoder: Callable[[], Any] | None = None,
+        may_skip: bool = False,
     ) -> None:
-        """With a `fresh_decoder` the stream's own stops at every fault; its pictures may be left
-        undecoded up to the first one, and that decoder takes over.
+        """Where it `may_skip`, the stream's own decoder stops at every fault; pictures may be left
+        undecoded up to the first one, and a `fresh_decoder` takes over.
         """
         self._container = container
         self._stream = stream
         self._decoder: Any = stream.codec_context
         self._fresh_decoder = fresh_decoder
+        self._may_skip = may_skip
         self._found = found
         self._first_packet = first_packet
         self._remarks = remarks
@@ -108,7 +110,7 @@ class Track:
     @property
     def may_skip(self) -> bool:
         """Whether pictures that nobody is fed are left undecoded."""
-        return self._fresh_decoder is not None and not self._is_damaged
+        return self._may_skip and not self._is_damaged
 
     @property
     def time_base(self) -> Fraction:
@@ -151,7 +153,7 @@ class Track:
                 return
             self._begin_anew()
             packets = chain(self._again(recent), packets)
-        for packet, frames in self._decoded(packets):
+        for packet, frames in self._decoded(packets, Recent()):
             for frame in self._kept(packet, frames):
                 if given is not None and frame.pts is not None and frame.pts <= given:
                     continue
@@ -163,7 +165,7 @@ class Track:
         """Each packet with its frames, or why it has none; then, without a packet, what the decoder
         held back. Can be called once.
         """
-        return self._decoded(self._packets())
+        return self._decoded(self._packets(), Recent() if self._stream.type == "video" else None)
 
     def _packets(self) -> Iterator[Packet[Stream]]:
         return self._noted(
@@ -187,14 +189,18 @@ class Track:
         return frames
 
     def _is_in_doubt(self, packet: Packet[Stream] | None, frames: list[Any]) -> bool:
-        """Whether these may be other frames than if nothing were left out.
+        """Whether these may be other frames than if nothing were left out, or one of them is not
+        there.
 
         Of a picture in two fields one could be missing, and without a time it is not known which
         were given out.
         """
         if self._breaks or (packet is not None and packet.is_corrupt):
             return True
-        return any(f.is_corrupt or f.interlaced_frame or f.pts is None for f in frames)
+        if any(f.is_corrupt or f.interlaced_frame or f.pts is None for f in frames):
+            return True
+        given = [frame.pts for frame in frames]
+        return self._needed is not None and self._needed.is_missing(given, is_end=packet is None)
 
     def _passed(
         self, packet: Packet[Stream] | None, frames: list[Any] | av.FFmpegError
@@ -222,7 +228,7 @@ class Track:
         self._mute.clear()
         self._needed = None
         self._decoder = self._fresh_decoder()
-        self._fresh_decoder = None
+        self._may_skip = False
 
     def _again(self, recent: Recent) -> Iterator[Packet[Stream]]:
         """The last packets once more, with the breaks that the file had between them."""
@@ -234,26 +240,49 @@ class Track:
                     self._read_error_after(packet)
 
     def _decoded(
-        self, packets: Iterator[Packet[Stream]]
+        self, packets: Iterator[Packet[Stream]], recent: Recent | None = None
     ) -> Iterator[tuple[Packet[Stream] | None, list[Any] | av.FFmpegError]]:
-        base = None
-        for packet in packets:
+        """With `recent`, what its threads hold back at the end is given past a fault, too."""
+        base: Any = None
+        given: int | None = None
+        for packet in packets if recent is None else recent.keep(packets):
             base = packet.time_base or base
             frames: list[Any] | av.FFmpegError
             try:
                 frames = self._decoder.decode(packet)
             except av.FFmpegError as error:
                 frames = self._named(error)
+            if recent is not None and not isinstance(frames, av.FFmpegError):
+                for ticks in (frame.pts for frame in frames if frame.pts is not None):
+                    given = ticks if given is None else max(given, ticks)
+                    recent.reached(given)
             yield packet, frames
         try:
             rest = self._decoder.decode(None)
         except av.FFmpegError as error:
             yield None, self._named(error)
-            return
+            if recent is None or self._fresh_decoder is None:
+                return
+            rest = self._held_back(recent, given)
         for frame in rest:
             if not frame.time_base:
                 frame.time_base = base
         yield None, rest
+
+    def _held_back(self, recent: Recent, given: int | None) -> list[Any]:
+        """What the decoder's threads held when one met a fault at the end, of which PyAV gives
+        nothing. One thread tells of a fault with the packet that has it.
+        """
+        assert self._fresh_decoder is not None
+        self._decoder = self._fresh_decoder()
+        self._decoder.thread_count = 1
+        found: list[Any] = []
+        for _, frames in self._decoded(recent.take()):
+            if not isinstance(frames, av.FFmpegError):
+                found += [
+                    f for f in frames if f.pts is not None and (given is None or f.pts > given)
+                ]
+        return found
 
     def _named(self, error: av.FFmpegError) -> av.FFmpegError:
         """The same, or want of memory where that is behind it; noted at once, since what decodes

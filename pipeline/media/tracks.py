@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
+from pipeline.errors import RecordingRefused
 from pipeline.media.container import open_container
-from pipeline.media.onetrack import OneTrack, find_tracks
+from pipeline.media.mp4.one_track import OneTrack, find_tracks
+from pipeline.media.mp4.parted import Parted, find_parts
 from pipeline.media.sound import STORED_TIMES
 from pipeline.media.track import THREADS_MAX
 
 if TYPE_CHECKING:
     from av.container import InputContainer
 
+    from pipeline.media.mp4.part import Divided
     from pipeline.media.scanned import Scan
     from pipeline.settings import MediaLimits
 
@@ -37,11 +41,28 @@ class Tracks:
         self._has_stored_times = False
         self._places: tuple[int, ...] = ()
         """Where the tracks of a long MP4 file are, of which each pass is shown its own."""
+        self._parts: Divided | None = None
+        """How a long MP4 file is read part by part; where it can be, that is all it needs."""
+
+    def open_all(self) -> InputContainer:
+        """The file, which was checked, with all its streams. Raises RecordingRefused."""
+        self._parts = find_parts(self._path)
+        if self._parts is not None:
+            with suppress(RecordingRefused):  # what the whole has to say counts
+                parted = Parted(self._path, self._parts)
+                if parted.is_plain:
+                    return cast("InputContainer", parted)
+                parted.close()
+            self._parts = None
+        return open_container(self._path)
 
     def learn(self, container: InputContainer, scan: Scan) -> None:
         """How the file is to be opened from now on."""
         self._has_stored_times = container.format.name in STORED_TIMES
-        if sum(found.packets for found in scan.streams.values()) > PACKETS_OF_LONG:
+        if (
+            self._parts is None
+            and sum(found.packets for found in scan.streams.values()) > PACKETS_OF_LONG
+        ):
             places = find_tracks(self._path)
             self._places = places if len(places) == len(container.streams) else ()
 
@@ -49,10 +70,13 @@ class Tracks:
         self, index: int, *, is_sound: bool = False, is_strict: bool = False
     ) -> tuple[InputContainer, Any]:
         """A container, and the stream of this index in it; a strict decoder stops at any fault."""
-        if self._places:
+        if self._parts is not None:
+            container = cast("InputContainer", Parted(self._path, self._parts, only_track=index))
+            stream: Any = container.streams[0]
+        elif self._places:
             view = OneTrack(self._path, self._places, index)
             container = open_container(self._path, view=view)
-            stream: Any = container.streams[0]
+            stream = container.streams[0]
         else:
             container = open_container(
                 self._path, has_stored_times_only=is_sound and self._has_stored_times

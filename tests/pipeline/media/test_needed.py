@@ -13,6 +13,7 @@ from pipeline.media import decode, tracks
 from pipeline.media.needed import Marked, NeededPictures
 from pipeline.records import Gap, MediaEnd, Unit
 from tests.clips import Clips, clips, tones
+from tests.pipeline.media.remux import Edit, Edits, remux
 from tests.pipeline.media.watched import watch
 
 __all__ = ["clips"]
@@ -175,3 +176,27 @@ def test_pictures_of_a_damaged_file_are_those_of_decoding_everything(
     found = told(path)[0]
     monkeypatch.setattr(NeededPictures, "mark", all_needed)
     assert found == told(path)[0]
+
+
+@pytest.mark.parametrize("hole", [(40, 75), (62, 95), (100, 140)], ids=str)
+@pytest.mark.parametrize("shape", ["pyramid", "no-b", "transport", "deep-reorder"])
+def test_a_needed_picture_that_a_hole_takes_with_it_is_made_up_for(
+    clips: Clips, shape: str, hole: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decoder says nothing of a picture that it cannot make; the next one stands in for it.
+
+    What is made of pictures that are not there may look otherwise.
+    """
+    monkeypatch.setattr(tracks, "count_threads", lambda: 1)
+    lost: Edits = {("video", ordinal): Edit(is_lost=True) for ordinal in range(*hole)}
+    path = remux(moving(clips, shape), lost)
+    found = times(told(path))
+    monkeypatch.setattr(NeededPictures, "mark", all_needed)
+    assert found == times(told(path))
+
+
+def times(said: Told) -> list[tuple[int, int | None, bool]]:
+    """Which picture each second was given."""
+    return [
+        (unit.second, unit.frame and unit.frame.source_ms, unit.is_frame_held) for unit in said[0]
+    ]

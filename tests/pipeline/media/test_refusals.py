@@ -79,6 +79,8 @@ def test_a_file_cut_before_its_index_says_how_to_repair_it(clips: Clips) -> None
     assert refused.code == "index_missing"
     assert "repair" in refused.message
     assert refusal(clips.write("cut2.mp4", whole[: len(whole) // 2])).code == "index_missing"
+    within = clips.write("cut3.mp4", whole[: whole.rfind(b"moov") + 300])
+    assert refusal(within).code == "index_missing"
 
 
 def test_folders_and_missing_files_are_no_files(tmp_path: Path) -> None:

@@ -126,3 +126,28 @@ def test_sound_does_not_wait_for_pictures_of_later_seconds() -> None:
     seen = {next(events).second: len(asked) for _ in range(10)}  # type: ignore[union-attr]
     assert [seen[second] for second in range(10)] == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3]
     assert next(events).units == 10  # type: ignore[union-attr]
+
+
+LAST = {
+    "vp9.webm": ("-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"),
+    "hevc.mp4": ("-c:v", "libx265", "-x265-params", "log-level=none:bframes=0"),
+    "mpeg4.avi": ("-c:v", "mpeg4"),
+    "h264.mp4": (*H264_BFRAMES, "-bf", "0"),
+}
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_pictures_before_a_last_one_that_cannot_be_decoded_come_out(
+    clips: Clips, name: str
+) -> None:
+    """What a decoder's threads hold back when the file ends is not lost with it."""
+    whole = clips.make(f"last-{name}", *greys(6, fps="1"), *LAST[name])
+    with av.open(str(whole)) as container:
+        (last,) = [p for p in container.demux(video=0) if p.size][-1:]
+    data = bytearray(whole.read_bytes())
+    assert last.pos is not None
+    data[last.pos + 4 : last.pos + last.size] = b"\xff" * (last.size - 4)
+    watched = watch(clips.write(f"broken-{name}", bytes(data)))
+    assert set(range(5)) <= set(watched.own_frames)
+    for second in range(5):
+        check_grey(watched.own_frames[second], second)

@@ -9,7 +9,7 @@ import av
 import pytest
 
 from pipeline.media import tracks as module
-from pipeline.media.onetrack import OneTrack, find_tracks
+from pipeline.media.mp4.one_track import OneTrack, find_tracks
 from tests.clips import AAC, H264, H264_BFRAMES, Clips, clips, greys, tones
 from tests.pipeline.media.watched import Watched, watch
 
