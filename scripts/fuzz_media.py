@@ -2,7 +2,8 @@
 
 `python scripts/fuzz_media.py --count 10000 --seed 1 --workers 2`. Small recordings of every format
 that is opened are made once and damaged in turn; file number N of a seed is always the same, and
-`--only N --keep FOLDER` makes and feeds just that one.
+`--only N --keep FOLDER` makes and feeds just that one. On a machine without an FFmpeg to make the
+recordings, `--recordings FOLDER` takes those that `--record FOLDER` made elsewhere.
 
 Each file goes through MediaChild and the process's own `main`: the same limits, filter, rules,
 messages and checks as in the product. One thing differs, so that ten thousand take minutes: the
@@ -33,7 +34,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import imageio_ffmpeg
 import numpy as np
 
 from pipeline.errors import MediaStopped, OmnaiError, RecordingRefused
@@ -110,8 +110,14 @@ SIZED = (
 """Boxes, chunks and EBML elements; their sizes stand before or after their names."""
 
 
+DAMAGE = ("missing", "overlaps", "undecodable", "damaged", "errors", "memory", "large", "empty")
+"""How the codes of remarks end that tell of something lost."""
+
+
 def make_seeds(folder: Path) -> dict[str, bytes]:
     """The small recordings; those that this FFmpeg cannot make are told and left out."""
+    import imageio_ffmpeg
+
     (folder / "words.srt").write_text(WORDS)
     made = {}
     for name, arguments in SEEDS.items():
@@ -123,6 +129,11 @@ def make_seeds(folder: Path) -> dict[str, bytes]:
         else:
             print(f"left out {name}: {done.stderr.decode(errors='replace').strip()[-200:]}")
     return made
+
+
+def read_seeds(folder: Path) -> dict[str, bytes]:
+    """The small recordings of a folder."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 class Mutator:
@@ -341,11 +352,15 @@ class Findings:
         self.examples: dict[str, int] = {}
         self.slowest = (0.0, -1)
         self.units = 0
+        self.kept: set[int] = set()
+        """Files with a fault, and those that the process crashed or hung on."""
         self._lock = threading.Lock()
 
     def add(self, number: int, outcome: str, units: int, took_s: float) -> None:
         with self._lock:
             self.outcomes[outcome] += 1
+            if outcome.startswith("stopped: decoder_"):
+                self.kept.add(number)
             self.examples.setdefault(outcome, number)
             self.units += units
             self.slowest = max(self.slowest, (took_s, number))
@@ -353,6 +368,7 @@ class Findings:
     def fault(self, number: int, what: str) -> None:
         with self._lock:
             self.faults.append(f"file {number}: {what}")
+            self.kept.add(number)
             print(f"FAULT file {number}: {what}", flush=True)
 
     def show(self, took_s: float) -> None:
@@ -368,7 +384,7 @@ def feed(number: int, path: Path, child: type[MediaChild], findings: Findings) -
     """One file through the process; whatever is not as it must be is a fault."""
     began = last = time.monotonic()
     units, kinds = 0, []
-    longest_s = 0.0
+    longest_s, lost = 0.0, False
     content = path.read_bytes()
     pid = None
     try:
@@ -381,7 +397,9 @@ def feed(number: int, path: Path, child: type[MediaChild], findings: Findings) -
                 if isinstance(event, Unit):
                     units += 1
                     check_unit(event)
-        outcome = "ended"
+                if isinstance(event, MediaEnd):
+                    lost = any(remark.code.endswith(DAMAGE) for remark in event.remarks)
+        outcome = "ended, and says what is lost" if lost else "ended"
         if kinds[:1] != [Probe] or kinds[-1] is not MediaEnd:
             findings.fault(number, f"events {[kind.__name__ for kind in kinds[:3]]}…")
     except RecordingRefused as refused:
@@ -414,7 +432,11 @@ def check_unit(unit: Unit) -> None:
 
 
 def work(
-    numbers: Iterator[int], mutator: Mutator, folder: Path, findings: Findings, keep: Path | None
+    numbers: Iterator[int],
+    mutator: Mutator,
+    folder: Path,
+    findings: Findings,
+    keep: Callable[[int], Path | None],
 ) -> None:
     """Feed files of these numbers, one after another, by a server of this thread's own."""
     folder.mkdir()
@@ -424,13 +446,13 @@ def work(
         name, data = mutator.file(number)
         path = folder / f"{number}-{name}"
         path.write_bytes(data)
-        if keep is not None:
-            (keep / path.name).write_bytes(data)
         feed(number, path, child, findings)
         path.unlink()
         left = sorted(each.name for each in folder.iterdir())
         if left:
             findings.fault(number, f"left in the folder: {left}")
+        if (kept := keep(number)) is not None:
+            (kept / path.name).write_bytes(data)
     server.close()
 
 
@@ -441,26 +463,39 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", type=int, help="feed the file of this number alone")
-    parser.add_argument("--keep", type=Path, help="folder that gets the files")
+    parser.add_argument("--keep", type=Path, help="folder that gets it, or what went wrong")
+    parser.add_argument("--for-s", type=float, help="begin no file after so many seconds")
+    parser.add_argument("--record", type=Path, help="only make the recordings, in this folder")
+    parser.add_argument("--recordings", type=Path, help="folder of recordings made elsewhere")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve is not None:
         serve(options.serve)
         return 0
+    if options.record is not None:
+        for name, content in make_seeds(options.record).items():
+            (options.record / name).write_bytes(content)
+        (options.record / "words.srt").unlink()
+        return 0
     first, count = (options.first, options.count) if options.only is None else (options.only, 1)
     findings = Findings()
     began = time.monotonic()
+    until = began + (options.for_s or float("inf"))
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        mutator = Mutator(make_seeds(folder), options.seed)
+        seeds = read_seeds(options.recordings) if options.recordings else make_seeds(folder)
+        mutator = Mutator(seeds, options.seed)
         numbers = iter(range(first, first + count))
         lock = threading.Lock()
+
+        def kept(number: int) -> Path | None:
+            return options.keep if number in {*findings.kept, options.only} else None
 
         def shared() -> Iterator[int]:
             while True:
                 with lock:
                     number = next(numbers, None)
-                if number is None:
+                if number is None or time.monotonic() > until:
                     return
                 if number > first and (number - first) % 1000 == 0:
                     findings.show(time.monotonic() - began)
@@ -468,7 +503,7 @@ def main() -> int:
 
         threads = [
             threading.Thread(
-                target=work, args=(shared(), mutator, folder / str(at), findings, options.keep)
+                target=work, args=(shared(), mutator, folder / str(at), findings, kept)
             )
             for at in range(options.workers)
         ]

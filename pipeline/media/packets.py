@@ -31,7 +31,9 @@ def corrected_packets(
 ) -> Iterator[Packet[Stream]]:
     """Packets from ordinal `first` on; decoded frames then come out on the continued clock.
 
-    A time stamp that the scan did not believe is removed, as if the file had none there.
+    A time stamp that the scan did not believe is removed, as if the file had none there. An empty
+    packet of pictures is left out: it says that the one before still stands (Theora), and decoders
+    refuse it.
     """
     offsets, turns = deque(found.offsets), deque(found.turns)
     offset_us = turn = 0
@@ -40,7 +42,7 @@ def corrected_packets(
             offset_us = offsets.popleft()[1]
         while turns and ordinal >= turns[0][0]:
             turn = turns.popleft()[1]
-        if ordinal < first:
+        if ordinal < first or (packet.size == 0 and stream.type == "video"):
             continue
         if ordinal in found.strays:
             packet.pts = packet.dts = None

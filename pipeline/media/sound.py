@@ -11,6 +11,7 @@ import av
 import numpy as np
 
 from pipeline.media.mixdown import FLOAT, Mixdown
+from pipeline.media.salvage import salvaged
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -184,6 +185,8 @@ class _Listener:
         self._mute = 0
         """Packets since the last frame that gave no sound without saying why."""
         self._is_new_part = False
+        self._undated_s = 0.0
+        """How much was heard while no frame had a time: such sound lies end to end."""
 
     def frames(
         self, packet: Packet[Stream] | None, frames: list[Any] | av.FFmpegError
@@ -232,6 +235,8 @@ class _Listener:
             self._is_new_part = False
         self._run.add(read, ticks, rate_hz, weights)
         self._frame_size = read.shape[1]
+        if ticks is None:
+            self._undated_s += self._frame_size / rate_hz
         return ended
 
     def _fail(self, error: av.FFmpegError) -> None:
@@ -243,6 +248,8 @@ class _Listener:
 
     def _reach_end(self) -> None:
         end = self._run.end()
+        if end is None and self._undated_s:
+            end = self._track.origin + Fraction(self._undated_s)
         if end is not None:
             self._track.reached(end)
 
@@ -270,7 +277,7 @@ def sounds(track: Track, mixdown: Mixdown) -> Iterator[Sound]:
     """Every decodable sample, with container times."""
     listener = _Listener(track, mixdown)
     parts = [ordinal for ordinal, _ in track.found.offsets]
-    for ordinal, (packet, frames) in enumerate(track.decoded()):
+    for ordinal, (packet, frames) in salvaged(track):
         if parts and ordinal >= parts[0]:
             del parts[0]
             listener.begin_part()

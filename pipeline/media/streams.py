@@ -28,6 +28,9 @@ brings it to 16 kHz grows with it: half a minute and gigabytes at seven hundred 
 STILL_CODECS = frozenset({"mjpeg", "png", "bmp", "gif", "webp", "tiff"})
 """Codecs that cover pictures come in."""
 
+BESIDE = Disposition.comment | Disposition.descriptions
+"""Sound that speaks about the recording, which FFmpeg takes as soon as any other."""
+
 CHOSEN_BY_CALLER = "chosen by the caller"
 
 AnyStream = TypeVar("AnyStream", bound="Stream")
@@ -53,8 +56,9 @@ def choose(
     """One picture and one sound stream: those the caller wants, else the default ones with packets.
 
     Cover pictures are no video. Among videos the default comes first, then the larger; audio is
-    FFmpeg's best for that video (same program, default, not a commentary for the impaired). Raises
-    RecordingRefused for a wanted stream that cannot be fed.
+    FFmpeg's best for that video (same program, default, not for the impaired), but no commentary
+    where another is as much the default. Raises RecordingRefused for a wanted stream that cannot be
+    fed.
     """
     reasons: dict[int, str] = {}
     usable: set[int] = set()
@@ -139,6 +143,10 @@ def _choose_audio(
         return None
     found: Any = container.streams.best("audio", related=video)
     best = found if found in candidates else candidates[0]
+    if best.disposition & BESIDE:
+        mains = [s for s in candidates if not s.disposition & BESIDE]
+        mains = [s for s in mains if _is_default(s) or not _is_default(best)]
+        best = max(mains, key=_is_default, default=best)
     for stream in candidates:
         reasons[stream.index] = f"another audio stream, {best.index}, was chosen"
     reasons[best.index] = (

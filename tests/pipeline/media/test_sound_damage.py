@@ -134,6 +134,58 @@ def test_bad_bytes_in_the_middle_of_a_file_cost_no_more_than_ffmpeg_loses(
     assert max(end for _, end in lost) - min(start for start, _ in lost) >= filled_ms - 2
 
 
+@pytest.mark.parametrize("size", [700, 9_000])
+@pytest.mark.parametrize("content", ["zeros", "noise"])
+def test_frames_of_a_flac_file_are_heard_up_to_the_damage(
+    clips: Clips, size: int, content: str
+) -> None:
+    """FFmpeg hands the last ones out together with the damage."""
+    path = clips.make("a.flac", *noise_input(clips, SECONDS), *CODECS["flac"])
+    damaged = bytearray(path.read_bytes())
+    at = len(damaged) // 2
+    rng = np.random.default_rng(5)
+    damaged[at : at + size] = bytes(size) if content == "zeros" else rng.bytes(size)
+    with av.open(str(path)) as container:
+        places = [(p.pos or 0, p.size, p.pts or 0) for p in container.demux() if p.size]
+    whole = max(pts + 1152 for pos, length, pts in places if pos + length <= at) // 3
+    first_behind = min(pts for pos, _, pts in places if pos >= at + size) // 3
+    watched = watch(clips.write("damaged.flac", bytes(damaged)))
+    expected, heard = ffmpeg_pcm(path), watched.sound
+    assert np.abs(heard[: whole - 64] - expected[: whole - 64]).max() < 1e-3
+    behind = slice(first_behind + 64, expected.size)
+    assert np.abs(heard[behind] - expected[behind]).max() < 1e-3
+    assert any(start <= whole / 16 + 1 and end >= whole / 16 for start, end in told(watched))
+
+
+@pytest.mark.parametrize(
+    ("kind", "codec", "options"),
+    [
+        ("wav", "pcm_s16le", ()),
+        ("wav", "pcm_s24le", ()),
+        ("w64", "pcm_f32le", ()),
+        ("mov", "pcm_s24be", ("-movflags", "+faststart")),
+    ],
+)
+def test_a_file_that_is_cut_within_a_sample_is_heard_to_its_last_whole_one(
+    clips: Clips, kind: str, codec: str, options: tuple[str, ...]
+) -> None:
+    path = clips.make(f"a.{kind}", *noise_input(clips, 2), "-ac", "2", "-c:a", codec, *options)
+    cut = clips.write(f"cut.{kind}", path.read_bytes()[:-77])
+    heard, expected = watch(cut).end.real_samples, ffmpeg_pcm(cut).size
+    assert expected < ffmpeg_pcm(path).size
+    assert abs(heard - expected) <= 1
+
+
+def test_damage_is_told_where_it_is_though_nothing_in_the_file_has_a_time(clips: Clips) -> None:
+    path = clips.make("a.aac", *noise_input(clips, SECONDS), *CODECS["aac"])
+    content = bytearray(path.read_bytes())
+    at = len(content) // 2
+    content[at : at + 900] = np.random.default_rng(3).bytes(900)
+    watched = watch(clips.write("bytes.aac", bytes(content)))
+    (remark,) = watched.remarks("audio_decode_errors")
+    assert remark.start_ms == pytest.approx(3000, abs=150)
+
+
 def test_packets_marked_as_damaged_are_told_where_they_are(clips: Clips) -> None:
     path, _ = clip(clips, "aac", "ts")
     content = bytearray(path.read_bytes())

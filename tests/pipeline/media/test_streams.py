@@ -120,6 +120,30 @@ def test_a_lone_still_beside_sound_is_shown_where_the_caller_wants_it(tmp_path: 
     assert shade(unit) == pytest.approx(192, abs=10)
 
 
+@pytest.mark.parametrize(
+    ("marks", "chosen"),
+    [
+        (("comment", "0"), 1),
+        (("0", "comment"), 0),
+        (("comment+default", "default"), 1),
+        (("comment+default", "0"), 0),  # what the file calls the default is taken
+        (("comment", "comment"), 0),
+    ],
+)
+def test_a_commentary_is_heard_only_where_nothing_else_is_as_much_the_default(
+    tmp_path: Path, marks: tuple[str, str], chosen: int
+) -> None:
+    path = tmp_path / "two.mkv"
+    run_ffmpeg(
+        *("-f", "lavfi", "-i", "sine=400:d=1:r=48000", "-f", "lavfi", "-i", "sine=500:d=1:r=48000"),
+        *("-map", "0", "-map", "1", "-c:a", "flac", "-disposition:a:0", marks[0]),
+        *("-disposition:a:1", marks[1], "-default_mode", "passthrough", str(path)),
+    )
+    probe, unit = watched(path)
+    assert [s.index for s in probe.streams if s.is_chosen] == [chosen]
+    assert heard_hz(unit) == (400, 500)[chosen]
+
+
 def test_the_choice_reaches_the_media_process_and_its_refusal_comes_back(clip: Path) -> None:
     with MediaChild(
         clip, limits=MediaLimits(), longest_edge_px=448, audio_stream=4, video_stream=1

@@ -103,12 +103,12 @@ def decode_truth(path: Path) -> Truth:
     )
 
 
-def _run(path: Path, *arguments: str) -> tuple[bytes, str]:
+def _run(path: Path, *arguments: str, threads: int = 2) -> tuple[bytes, str]:
     deep = ("-probesize", "50M", "-analyzeduration", "30M")
     done = subprocess.run(
         [
-            *(ffmpeg_exe(), "-hide_banner", "-nostdin", "-nostats", "-threads", "2", "-copyts"),
-            *(*deep, "-i", str(path), *arguments),
+            *(ffmpeg_exe(), "-hide_banner", "-nostdin", "-nostats", "-threads", str(threads)),
+            *("-copyts", *deep, "-i", str(path), *arguments),
         ],
         capture_output=True,
         timeout=300,
@@ -118,8 +118,11 @@ def _run(path: Path, *arguments: str) -> tuple[bytes, str]:
 
 
 def _sounds(path: Path) -> tuple[tuple[Heard, ...], int, SAMPLES, Fraction | None]:
+    # With more threads FFmpeg 9 takes what an edit list hides off the wrong frames of ALAC.
     pcm, log = _run(
-        path, *("-map", "0:a:0?", "-af", "ashowinfo,pan=mono|c0=c0", "-f", "f32le", "-")
+        path,
+        *("-map", "0:a:0?", "-af", "ashowinfo,pan=mono|c0=c0", "-f", "f32le", "-"),
+        threads=1,
     )
     sounds = []
     first = 0
