@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,6 +66,14 @@ _KINDS: dict[str, type[Any]] = {
 }
 
 
+TIME_MS_MAX = 2**31 - 1
+"""What the ledger keeps of a time: 24 days, of which a recording may span one."""
+NUMBER_MAX = 2**53
+"""Of bytes, packets and samples; more than any file has."""
+EDGE_PX_MAX = 65_535
+"""Of a JPEG (ITU-T T.81, B.2.2)."""
+
+
 class WireError(ValueError):
     """The bytes are not a message of this protocol, or not one that may come now."""
 
@@ -94,7 +103,9 @@ class Order:
                 is_in_place = self._has_probe and message.second >= self._next_second
                 self._next_second = message.second + 1
             case Gap():
-                is_in_place = self._has_probe and 0 <= message.start_ms < message.end_ms
+                is_in_place = (
+                    self._has_probe and 0 <= message.start_ms < message.end_ms <= TIME_MS_MAX
+                )
             case MediaEnd():
                 is_in_place = self._has_probe
             case Pulse() | Refusal() | Failure():
@@ -161,7 +172,9 @@ def decode(read: Callable[[int], bytes]) -> Message | None:
         raise BrokenOff("the stream breaks off inside a message")
     header, pcm, jpeg = parts
     try:
-        name, body = json.loads(header, parse_constant=_refuse_constant)
+        name, body = json.loads(
+            header, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_number
+        )
         if name == Unit.__name__:
             return _unit(body, pcm, jpeg)
         if pcm or jpeg:
@@ -195,12 +208,34 @@ def _unit(body: Any, pcm: bytes, jpeg: bytes) -> Unit:
     counts = (unit.real_samples, unit.filled_samples, unit.synthetic_samples)
     if len(pcm) != _PCM_BYTES or min(counts) < 0 or sum(counts) != SAMPLES_PER_UNIT:
         raise ValueError("a unit whose samples do not add up")
-    if unit.second < 0 or unit.start_ms != unit.second * 1000:
+    end_ms = unit.start_ms + 1000
+    if unit.second < 0 or unit.start_ms != unit.second * 1000 or end_ms > TIME_MS_MAX:
         raise ValueError("a unit that is not at its second")
+    if not unit.start_ms <= unit.end_ms <= end_ms:
+        raise ValueError("a unit that is longer than a second")
+    if unit.frame is not None and abs(unit.frame.source_ms) > TIME_MS_MAX:
+        raise ValueError("a picture from far away")
+    if unit.frame is not None and not (
+        0 < unit.frame.width_px <= EDGE_PX_MAX and 0 < unit.frame.height_px <= EDGE_PX_MAX
+    ):
+        raise ValueError("a picture of no size, or too large a one")
     # The digest becomes a name in storage that others trust.
     if unit.frame is not None and hashlib.sha256(jpeg).hexdigest() != unit.frame.sha256:
         raise ValueError("a picture that is not the one named")
     return unit
+
+
+def _number(text: str) -> int:
+    if len(text) > 20 or abs(int(text)) > NUMBER_MAX:
+        raise ValueError("a number larger than any of a recording")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number that is not finite")
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

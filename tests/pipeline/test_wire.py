@@ -173,6 +173,21 @@ NONSENSE = {
     "infinite decode time": raw(
         json.dumps(unit_header(decode_ms=float("inf"))).encode(), PCM, JPEG
     ),
+    "decode time that is read as infinite": raw(
+        json.dumps(["Unit", unit_header()[1] | {"decode_ms": 0.125}])
+        .replace("0.125", "1e999")
+        .encode(),
+        PCM,
+        JPEG,
+    ),
+    "a unit that ends before it begins": raw(unit_header(end_ms=1999), PCM, JPEG),
+    "a unit longer than a second": raw(unit_header(end_ms=3001), PCM, JPEG),
+    "a second beyond what is kept": raw(
+        unit_header(second=2**31, start_ms=2**31 * 1000, end_ms=2**31 * 1000 + 1000), PCM, JPEG
+    ),
+    "a picture from far away": raw(unit_header(frame=FRAME | {"source_ms": 2**31}), PCM, JPEG),
+    "a picture without height": raw(unit_header(frame=FRAME | {"height_px": 0}), PCM, JPEG),
+    "a count beyond any file": raw(["Gap", {"start_ms": 1, "end_ms": 2**60}]),
     "decode time beyond a float": raw(unit_header(decode_ms=10**400), PCM, JPEG),
     "samples that do not add up": raw(unit_header(real_samples=15_001), PCM, JPEG),
     "less than no samples": raw(
@@ -238,6 +253,7 @@ OUT_OF_ORDER: list[list[Message]] = [
     [PROBE, second(3), second(2)],
     [PROBE, Gap(start_ms=5, end_ms=5)],
     [PROBE, Gap(start_ms=-1, end_ms=5)],
+    [PROBE, Gap(start_ms=5, end_ms=2**31)],
     [PROBE, END, END],
     [PROBE, END, second(2)],
     [PROBE, END, Pulse()],
