@@ -139,7 +139,12 @@ def test_bad_bytes_in_the_middle_of_a_file_cost_no_more_than_ffmpeg_loses(
 def test_frames_of_a_flac_file_are_heard_up_to_the_damage(
     clips: Clips, size: int, content: str
 ) -> None:
-    """FFmpeg hands the last ones out together with the damage."""
+    """FFmpeg hands the last ones out together with the damage.
+
+    PyAV 17 then gives none of them; PyAV 18 gives all, a damaged one that can be decoded all the
+    same among them, and no error: what is lost after it is a gap.
+    """
+    given_ms = 24 if int(av.__version__.split(".")[0]) >= 18 else 0
     path = clips.make("a.flac", *noise_input(clips, SECONDS), *CODECS["flac"])
     damaged = bytearray(path.read_bytes())
     at = len(damaged) // 2
@@ -154,7 +159,8 @@ def test_frames_of_a_flac_file_are_heard_up_to_the_damage(
     assert np.abs(heard[: whole - 64] - expected[: whole - 64]).max() < 1e-3
     behind = slice(first_behind + 64, expected.size)
     assert np.abs(heard[behind] - expected[behind]).max() < 1e-3
-    assert any(start <= whole / 16 + 1 and end >= whole / 16 for start, end in told(watched))
+    lost = told(watched)
+    assert any(start <= whole / 16 + given_ms + 1 and end >= whole / 16 for start, end in lost)
 
 
 @pytest.mark.parametrize(
