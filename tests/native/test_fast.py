@@ -120,6 +120,8 @@ def test_it_says_the_same_unit_by_unit(pair: tuple[Native, Native], mode: str, s
             assert ours[nth] == said
             seen.append(said)
     assert len(ours) == len(seen)
+    assert fast.decoder._early.used > 0
+    assert fast.decoder._early.forgotten > 0
     for nth in (0, 2):  # listening, speaking; turns that ended and that did not
         assert {said[nth] for said in seen} == {True, False}
     lengths = [said[-2] for said in seen]

@@ -36,6 +36,9 @@ COPY_BYTES = 2 * 1024**3
 COPIES = 10
 """A buffer far beyond any cache of the device, copied so often."""
 
+FORCED = 1e4
+"""Added to a token's score, so that it is drawn whatever the weights are."""
+
 CONTEXT = "Say in one sentence what is shown or said, whenever it changes. " * 30
 
 AGREED_UNITS = 8
@@ -273,7 +276,7 @@ def compare_reads(
 
 @contextmanager
 def _forced(duplex: Any) -> Iterator[Callable[[bool], None]]:
-    """Draws as always, and then says what it was told to, in the decoder's books too."""
+    """Draws as always, from scores that leave it no choice but what it was told to say."""
     decoder = duplex.decoder
     ids = duplex.tokenizer.convert_tokens_to_ids
     listen, speak, chunk_end = map(ids, ("<|listen|>", "<|speak|>", "<|chunk_eos|>"))
@@ -286,14 +289,13 @@ def _forced(duplex: Any) -> Iterator[Callable[[bool], None]]:
         # What was said in the unit before left a turn open; a forced listen needs it ended.
         duplex.current_turn_ended = True
 
-    def forced(**sampling: Any) -> Any:
-        books = decoder.generated_tokens
-        before = len(books)
-        draw(**sampling)
-        token = script.pop(0)
-        del books[before:]
-        books.append(token)
-        return torch.tensor([token])
+    def forced(*, logits: Any, **sampling: Any) -> Any:
+        token, scores = script.pop(0), logits.clone()
+        scores[0, token] += FORCED
+        drawn = draw(logits=scores, **sampling)
+        if int(drawn) != token:
+            raise RuntimeError(f"token {token} was to be said, and {int(drawn)} was drawn")
+        return drawn
 
     decoder.decode = forced
     try:

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from transformers import DynamicCache
 
+from pipeline.engine.minicpm.fast.early import Early
 from pipeline.engine.minicpm.fast.refusal import NotFast
 from pipeline.engine.minicpm.fast.sampling import Sampler
 from pipeline.engine.minicpm.fast.scores import Scores, States
-from pipeline.engine.minicpm.fast.steps import TOKENS_MAX, Steps
+from pipeline.engine.minicpm.fast.steps import TOKENS_MAX, Pass, Steps
 
 DROP = "_drop_tokens_from_cache"
 MODES = ("basic", "off")
@@ -27,6 +28,7 @@ class FastDecoder:
 
     _steps: Steps
     _sampler: Sampler | None
+    _early: Early
     _held: int
     """Tokens taken in and not yet computed."""
     _readers: list[tuple[int, weakref.ref[Scores]]]
@@ -57,6 +59,7 @@ class FastDecoder:
     def cache(self, wanted: None) -> None:
         if wanted is not None:
             raise ValueError("a cache from elsewhere cannot be taken; None, to forget, is accepted")
+        self._early.clear()
         self._steps.clear()
         self._held, self._dropped, self._dropped_at = 0, 0, 0
         self._readers, self._last = [], None
@@ -71,6 +74,9 @@ class FastDecoder:
         return super().embed_token(token)  # type: ignore[misc]
 
     def feed(self, embeds: Any, return_logits: bool = False) -> tuple[Scores, States] | None:
+        early = self._early.fed(embeds)
+        if early is not None:
+            return self._taken(early) if return_logits else None
         tokens = embeds.size(0)
         begin = 0
         while begin < tokens:
@@ -87,12 +93,29 @@ class FastDecoder:
         return scores, States(tokens, self._steps.network.hidden)
 
     def decode(self, logits: Any, *args: Any, **sampling: Any) -> Any:
+        self._early.forget()
         scores = logits.tensor if isinstance(logits, Scores) else logits
         if self._sampler is not None and not args and self._sampler.knows(sampling):
-            token = self._sampler.draw(scores, self.generated_tokens, **sampling)
+            begin = self._early.begin if self._may_begin() else None
+            token = self._sampler.draw(scores, self.generated_tokens, begin=begin, **sampling)
+            self._early.drawn(token)
             self._note(token)
             return torch.tensor([token])
         return super().decode(scores, *args, **sampling)  # type: ignore[misc]
+
+    def _may_begin(self) -> bool:
+        """Whether the pass over what is drawn now may be begun before it is fed."""
+        if not self._early.draws() or self._held or self._dropped:
+            return False
+        self._keep_last()
+        return True
+
+    def _taken(self, made: Pass) -> tuple[Scores, States]:
+        """The scores of a pass that was begun early."""
+        scores = Scores(self._read)
+        scores.made = made.scores
+        self._last = None if made.is_kept else weakref.ref(scores)
+        return scores, States(1, self._steps.network.hidden)
 
     def _note(self, token: int) -> None:
         """Into the official books; a chunk's end is in none of them."""
@@ -103,6 +126,7 @@ class FastDecoder:
 
     def _drop_tokens_from_cache(self, length: int) -> bool:
         """Counted here; moved once, before anything looks at the cache again."""
+        self._early.forget()
         if self._held:
             self._compute()
         head = self._system_preserve_length  # type: ignore[attr-defined]
@@ -126,7 +150,8 @@ class FastDecoder:
         return scores.made
 
     def _settle(self) -> None:
-        """Nothing held back, nothing still to leave."""
+        """Nothing held back, nothing begun early, nothing still to leave."""
+        self._early.forget()
         if self._held:
             self._compute()
         self._move()
@@ -137,17 +162,22 @@ class FastDecoder:
                 self._steps.cache.drop(self._dropped_at, self._dropped)
             self._dropped = 0
 
-    def _compute(self) -> None:
-        """One pass over everything held back."""
-        self._move()
+    def _keep_last(self) -> None:
+        """Scores in the steps' own memory get theirs: a pass comes."""
         last = self._last() if self._last is not None else None
         if last is not None:
             last.made = last.made.clone()
         self._last = None
+
+    def _compute(self) -> None:
+        """One pass over everything held back."""
+        self._move()
+        self._keep_last()
         if not self._held:
             return
         tokens = self._held
         made = self._steps.run(tokens)
+        self._early.passed(tokens)
         self._held = 0
         readers, self._readers = self._readers, []
         for at, reader in readers:
@@ -174,6 +204,7 @@ def fast_decoder(official: Any, steps: Steps, sampler: Sampler | None) -> Any:
         {name: value for name, value in vars(official).items() if name != "cache"},
         _steps=steps,
         _sampler=sampler,
+        _early=Early(steps, turn_end=getattr(official, "turn_eos_id", None)),
     )
     made.cache = None
     made.reset()

@@ -63,7 +63,7 @@ def make_fast(duplex: Any, *, is_graphed: bool) -> Fast:
     network = Network(model.llm)
     cache = network.new_cache(official._window_config.basic_window_high_tokens + SPARE_TOKENS)
     steps: Steps = PlainSteps(network, cache)
-    sampler = None
+    sampler = Sampler(official, is_graphed=is_graphed)
     processor, encoders = getattr(duplex, "processor", None), []
     pixels = Pixels(processor, duplex.device) if _has(processor, PICTURES) else None
     seeing = None
@@ -71,7 +71,6 @@ def make_fast(duplex: Any, *, is_graphed: bool) -> Fast:
         sized = SizedSteps(network, cache, is_graphed=True)
         sized.warm()
         steps = sized
-        sampler = Sampler(official, is_graphed=True)
         if _has(model, SEEN):
             seeing = Seeing(model, is_graphed=True)
             encoders.append(StandIn(owner=model, name=SEEN, call=seeing))

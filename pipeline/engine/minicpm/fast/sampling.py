@@ -52,6 +52,7 @@ class Sampler:
         self._given: Any = None
         self._told: Any = None
         self._recent: Any = None
+        self._of_first, self._of_second = (Told(2, device=device) for _ in range(2))
         self._repeated: dict[tuple[object, ...], Repeated] = {}
         self._pool = Pool(is_graphed=is_graphed)
         self._device = device
@@ -66,19 +67,37 @@ class Sampler:
             and asked["listen_top_k"] is None
         )
 
-    def draw(self, scores: Any, generated: Sequence[int], **sampling: Any) -> int:
-        """The next token of [1, vocabulary]. Raises RuntimeError for scores that are no numbers."""
+    def draw(
+        self,
+        scores: Any,
+        generated: Sequence[int],
+        *,
+        begin: Callable[[Any], None] | None = None,
+        **sampling: Any,
+    ) -> int:
+        """The next token of [1, vocabulary]. Raises RuntimeError for scores that are no numbers.
+
+        `begin` is called with the token, [1], once it is known that no chunk ends and before it is
+        known here which one it is; the device may still be drawing it.
+        """
         asked = self._defaults | sampling
         mode, window = str(asked["mode"]), int(asked["text_repetition_window_size"])
         given = self._taken(scores)
         penalty = float(asked["text_repetition_penalty"])
         recent = self._recent_tokens(generated[-window:], window) if penalty != 1.0 else None
         first = self._run(("first", mode), lambda: _first(given, mode))
+        self._of_first.send(first)
         # Most tokens are no chunk's end: the second draw is not kept waiting for the first one.
         between = self._random_place()
         key = ("second", window, recent is None, *(asked[name] for name in _OF_SECOND))
         second = self._run(key, lambda: self._second(given, recent, asked))
-        end, is_sound, token, is_second_sound = torch.cat((first, second)).tolist()
+        self._of_second.send(second)
+        if begin is not None:
+            end, is_sound = self._of_first.read()
+            if is_sound and end != self._chunk_end:
+                begin(second[:1])
+        token, is_second_sound = self._of_second.read()
+        end, is_sound = self._of_first.read()
         if is_sound and end == self._chunk_end:
             self._go_back_to(between)
             return self._chunk_end
@@ -146,6 +165,26 @@ class Sampler:
                 self._repeated.clear()
             self._repeated[key] = Repeated(make, pool=self._pool)
         return self._repeated[key]()
+
+
+class Told:
+    """Whole numbers on their way from the device. What it is given after them is not waited for."""
+
+    def __init__(self, numbers: int, *, device: Any) -> None:
+        is_cuda = device.type == "cuda"
+        self._here = torch.zeros(numbers, dtype=torch.long, pin_memory=is_cuda)
+        self._arrived = torch.cuda.Event() if is_cuda else None
+
+    def send(self, made: Any) -> None:
+        self._here.copy_(made, non_blocking=True)
+        if self._arrived is not None:
+            self._arrived.record()
+
+    def read(self) -> list[int]:
+        """Waits for them."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        return [int(number) for number in self._here.tolist()]
 
 
 _OF_SECOND = tuple(name for name in KNOWN if name != "text_repetition_window_size")

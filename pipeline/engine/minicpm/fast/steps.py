@@ -73,6 +73,22 @@ class Steps(ABC):
         self.passes += 1
         return made
 
+    def run_drawn(self, token: Any) -> Pass:
+        """Over a token, [1], that only the device knows. The cache's length stays."""
+        with torch.no_grad():
+            torch.index_select(self.network.embeddings, 0, token, out=self._taken[:1])
+            made = self._run(1)
+        self.passes += 1
+        return made
+
+    def blank(self, at: int) -> None:
+        """Leave nothing of a pass that was begun there."""
+        self.cache.pairs[:, at].zero_()
+
+    def is_ready_for_one(self) -> bool:
+        """Whether a pass over one token needs no other place and nothing made for it."""
+        return self.cache.length < self.cache.capacity
+
     def scores(self, states: Any) -> Any:
         """Of states that a pass gave, [tokens, vocabulary]."""
         with torch.no_grad():
@@ -117,6 +133,10 @@ class SizedSteps(Steps):
         """Capture every size that the cache has room for."""
         for size in self.sizes():
             self._repeated(size)
+
+    def is_ready_for_one(self) -> bool:
+        size = 1, self._reach(self.cache.length + 1)
+        return super().is_ready_for_one() and size in self._made
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         for reach in REACHES:
