@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import threading
 import time
 from collections.abc import Iterable
 from multiprocessing.util import get_temp_dir
@@ -18,6 +17,7 @@ from typing import NoReturn
 
 from worker.processes import is_gone
 from worker.startup import REFUSED
+from worker.told import Told
 
 POLL_S = 0.02
 
@@ -26,7 +26,7 @@ SAME_AS_SIGTERM = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 TRACKER_WARNING = "ignore::UserWarning:billiard.semaphore_tracker"
 
-_is_refused = threading.Event()
+_is_refused = Told()
 
 
 def refuse(number: int, frame: FrameType | None) -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,6 +32,7 @@ from worker.startup import (
     check_installation,
     check_queue,
 )
+from worker.told import Told
 from worker.watchdog import Watchdog
 
 POLL_S = 0.1
@@ -84,7 +84,7 @@ class Supervisor:
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
         self._database = database
-        self._stop = threading.Event()
+        self._stop = Told()
         self._press = Press(
             child_environment(settings, os.environ), limit_s=settings.phase_limits.publish
         )

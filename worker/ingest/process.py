@@ -17,6 +17,7 @@ from pipeline.settings import Settings
 from worker.ingest.connect import Internet
 from worker.ingest.errand import Errand, Pace
 from worker.startup import check_installation
+from worker.told import Told
 
 AT_ONCE = 4
 """Links that are fetched at the same time: one that drips must not hold up all others."""
@@ -59,8 +60,10 @@ def run(settings: Settings, *, internet: Internet | None = None, pace: Pace | No
         pace=pace or Pace(),
     )
 
+    told = Told()
+
     def leave(number: int, frame: FrameType | None) -> None:
-        leaving.set()
+        told.set()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
@@ -73,9 +76,9 @@ def run(settings: Settings, *, internet: Internet | None = None, pace: Pace | No
         thread.start()
     log.info("Links are fetched.", extra={"action": "ready"})
     try:
-        while not leaving.wait(POLL_S) and all(thread.is_alive() for thread in threads):
+        while not told.wait(POLL_S) and all(thread.is_alive() for thread in threads):
             pass
-        return 0 if leaving.is_set() else 1
+        return 0 if told.is_set() else 1
     finally:
         leaving.set()
         for thread in threads:
