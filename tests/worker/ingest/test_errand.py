@@ -445,7 +445,7 @@ def test_one_whose_lease_was_taken_over_leaves_the_others_file_alone(desk: Desk)
     job_id = desk.submit()
     desk.pace = replace(desk.pace, lease_s=-1, renew_s=0.3)  # over as soon as it is given
     first = desk.in_thread()
-    desk.until(desk.incoming)
+    desk.until(lambda: [path for path in desk.incoming() if path.stat().st_size > 10_000])
     desk.pace = replace(desk.pace, lease_s=30)
     assert desk.run()
     first.join(timeout=20)
