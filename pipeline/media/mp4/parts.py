@@ -87,9 +87,9 @@ class _Track:
         width = 8 if wide else 4
         size = 2 * width + 4
         count = int.from_bytes(data[4:8], "big")
-        rows = [data[8 + size * row :][:size] for row in range(count)]
-        if data[0] > 1 or len(data) != 8 + size * count or not rows:
+        if data[0] > 1 or count == 0 or len(data) != 8 + size * count:
             raise Unclear
+        rows = [data[8 + size * row :][:size] for row in range(count)]
         if any(row[width : 2 * width] != b"\xff" * width for row in rows[:-1]):  # not empty
             raise Unclear
         length = int.from_bytes(rows[-1][:width], "big")
