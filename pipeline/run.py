@@ -55,6 +55,8 @@ OUTAGE_LEAVING_S = 1.0
 
 LEFT_DETAIL = "the worker was told to leave; the second in progress was completed first"
 CLOSED_DETAIL = "the night's window closed; the second in progress was completed first"
+LEFT_EARLY_DETAIL = "the worker was told to leave before the first second was watched"
+CLOSED_EARLY_DETAIL = "the night's window closed before the first second was watched"
 
 log = logging.getLogger(__name__)
 
@@ -169,8 +171,15 @@ class Watch:
             self._engine.stop_opening()
 
     def leave(self, reason: EndReason) -> None:
-        """End as failed for `reason` once the unit in flight is committed; a stop goes before."""
+        """End as failed for `reason` once the unit in flight is committed; a stop goes before.
+
+        Whoever wants an opening of the engine or the next event cut short sees to that afterwards.
+        """
         self._leaves_for = self._leaves_for or reason
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._leaves_for is not None
 
     # --- the loop
 
@@ -201,7 +210,12 @@ class Watch:
 
     def _open(self) -> None:
         epochs.enter(self._database, self._key, Phase.PREPARE)
-        self._session = self._engine.open(self._context)
+        self._go_on()
+        try:
+            self._session = self._engine.open(self._context)
+        except SessionStopped:
+            self._go_on()
+            raise
         if self._stopped.is_set():
             raise SessionStopped
 
@@ -211,8 +225,9 @@ class Watch:
 
     def _left(self) -> _End:
         assert self._leaves_for is not None
-        is_night_over = self._leaves_for is EndReason.NIGHT_ENDED
-        return _failed(self._leaves_for, CLOSED_DETAIL if is_night_over else LEFT_DETAIL)
+        if self._leaves_for is EndReason.NIGHT_ENDED:
+            return _failed(self._leaves_for, CLOSED_DETAIL if self._units else CLOSED_EARLY_DETAIL)
+        return _failed(self._leaves_for, LEFT_DETAIL if self._units else LEFT_EARLY_DETAIL)
 
     def _take(self, event: MediaEvent) -> None:
         match event:

@@ -82,6 +82,10 @@ class Faults:
     """So many uploads still get another last byte."""
     cuts: list[int] = field(default_factory=list)
     """So many bytes of each next answer to GET come, then the connection ends."""
+    silence: threading.Event | None = None
+    """Until it is set, no more of an answer to GET comes than so many of its bytes."""
+    spoken_bytes: int | None = None
+    """None for not even that there is one."""
     asked: list[str] = field(default_factory=list)
     """Methods and paths, and the range where there is one."""
 
@@ -106,6 +110,9 @@ def breaking(url: str) -> Iterator[tuple[str, Faults]]:
             answer = connection.getresponse()
             content = answer.read()
             connection.close()
+            silence = faults.silence if self.command == "GET" else None
+            if silence is not None and faults.spoken_bytes is None:
+                silence.wait(60)
             self.send_response(answer.status)
             for name, value in answer.getheaders():
                 if name.lower() not in ("connection", "content-length", "transfer-encoding"):
@@ -115,8 +122,15 @@ def breaking(url: str) -> Iterator[tuple[str, Faults]]:
             cut = faults.cuts.pop(0) if self.command == "GET" and faults.cuts else None
             self.close_connection = True
             self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(content if cut is None else content[:cut])
+            with suppress(ConnectionError):
+                self.end_headers()
+            content = content if cut is None else content[:cut]
+            said = 0
+            with suppress(ConnectionError):  # nobody may want the rest
+                if silence is not None and faults.spoken_bytes is not None:
+                    said = self.wfile.write(content[: faults.spoken_bytes])
+                    silence.wait(60)
+                self.wfile.write(content[said:])
 
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass
 
@@ -129,6 +143,8 @@ def breaking(url: str) -> Iterator[tuple[str, Faults]]:
     try:
         yield f"http://127.0.0.1:{server.server_port}", faults
     finally:
+        if faults.silence is not None:
+            faults.silence.set()
         server.shutdown()
         thread.join()
         server.server_close()

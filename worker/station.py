@@ -38,7 +38,7 @@ from pipeline.release import RELEASE
 from pipeline.run import Watch
 from pipeline.settings import Settings
 from worker.enqueue import ring
-from worker.night_end import leaving_at_close
+from worker.night_end import ending_at_close
 from worker.room import has_room
 from worker.slot import slot_name
 
@@ -87,10 +87,7 @@ class Station:
     def leave(self) -> None:
         """End the epoch in progress after its unit in flight; take nothing new, render nothing."""
         self._is_leaving = True
-        if self._watch is not None:
-            self._watch.leave(EndReason.WORKER_SHUTDOWN)
-        if self._media is not None:
-            self._media.kill()  # the loop may be waiting for the next second, which nobody wants
+        self._end_epoch(EndReason.WORKER_SHUTDOWN)
 
     def work(self) -> bool:
         """Run the next job for this engine; return whether there was one.
@@ -111,6 +108,20 @@ class Station:
         if not self._is_leaving and not self.is_lost:
             self._ring_for_more()
         return True
+
+    def _close(self) -> None:
+        """The night is over: the epoch ends, the worker stays. Never from a signal handler, which
+        might wait for a lock that its own thread holds."""
+        self._end_epoch(EndReason.NIGHT_ENDED)
+        self._engine.stop_opening()
+
+    def _end_epoch(self, reason: EndReason) -> None:
+        """After its unit in flight, and at once where none is."""
+        watch, media = self._watch, self._media
+        if watch is not None:
+            watch.leave(reason)
+        if media is not None:
+            media.kill()  # the loop may be waiting for the next second, which nobody wants
 
     def _see_through(self, claimed: Claimed) -> None:
         log.info("An epoch was claimed.", extra={"action": "claim", **claimed.key.log_context()})
@@ -175,7 +186,8 @@ class Station:
             self.leave()
         try:
             closes_in_s = claimed.closes_in_s if self._settings.night_hard_end else None
-            with leaving_at_close(watch, closes_in_s), closing(self._events(claimed)) as events:
+            events = self._events(claimed, watch)
+            with ending_at_close(self._close, closes_in_s), closing(events):
                 watch.run(events)
         except FenceLost:
             log.warning(
@@ -183,10 +195,10 @@ class Station:
                 extra={"action": "fence_lost", **claimed.key.log_context()},
             )
 
-    def _events(self, claimed: Claimed) -> Generator[MediaEvent, None, None]:
+    def _events(self, claimed: Claimed, watch: Watch) -> Generator[MediaEvent, None, None]:
         """The media process lives inside the loop, so that its faults end the epoch too."""
         with (
-            self._staged(claimed) as path,
+            self._staged(claimed, watch) as path,
             MediaChild(
                 path,
                 limits=self._settings.media,
@@ -196,15 +208,15 @@ class Station:
                 video_stream=claimed.request.options.video_stream,
                 tells_coming=True,
             ) as media,
-            self._media_told(media),
+            self._media_told(media, watch),
         ):
             yield from media
 
     @contextmanager
-    def _media_told(self, media: MediaChild) -> Iterator[None]:
-        """Within the block whoever leaves ends the media process too."""
+    def _media_told(self, media: MediaChild, watch: Watch) -> Iterator[None]:
+        """Within the block whoever ends the epoch ends the media process too."""
         self._media = media
-        if self._is_leaving:
+        if watch.is_leaving:
             media.kill()
         try:
             yield
@@ -212,17 +224,20 @@ class Station:
             self._media = None
 
     @contextmanager
-    def _staged(self, claimed: Claimed) -> Iterator[Path]:
+    def _staged(self, claimed: Claimed, watch: Watch) -> Iterator[Path]:
         """The recording as a local file, which may have to be brought here first."""
         stamped = time.monotonic()
+        is_progress = False
 
-        def pulse() -> None:
-            nonlocal stamped
-            if self._is_leaving:
+        def pulse(has_come: bool) -> None:
+            nonlocal stamped, is_progress
+            if watch.is_leaving:
                 raise MediaStopped("decode_error", LEFT_STAGING, last_source_ms=None)
+            is_progress |= has_come
             if time.monotonic() - stamped > STAMP_S:
-                epochs.enter(self._database, claimed.key, Phase.PREPARE)
-                stamped = time.monotonic()
+                if is_progress:
+                    epochs.enter(self._database, claimed.key, Phase.PREPARE)
+                stamped, is_progress = time.monotonic(), False
                 if jobs.state_of(self._database, claimed.key.job_id) is JobState.CANCELING:
                     raise SessionStopped  # no unit is written yet that would tell the loop
 

@@ -23,7 +23,11 @@ PIECE_BYTES = 1 << 20
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
-def _nothing() -> None:
+Pulse = Callable[[bool], None]
+"""Told whether any bytes have come since it was called last."""
+
+
+def _nothing(has_come: bool) -> None:
     """Nobody wants to know."""
 
 
@@ -72,12 +76,11 @@ class BlobStore(ABC):
         """
 
     @abstractmethod
-    def local(
-        self, sha256: str, *, pulse: Callable[[], None] = _nothing
-    ) -> AbstractContextManager[Path]:
+    def local(self, sha256: str, *, pulse: Pulse = _nothing) -> AbstractContextManager[Path]:
         """A whole local file while in the block; not the caller's to write to or to remove.
 
-        `pulse` is called now and then while the bytes are brought; what it raises ends that.
+        `pulse` is called many times a minute while the bytes are brought, also while none come;
+        what it raises ends that at once.
         """
 
     @abstractmethod
@@ -125,7 +128,7 @@ class FolderBlobs(BlobStore):
         _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
     @contextmanager
-    def local(self, sha256: str, *, pulse: Callable[[], None] = _nothing) -> Iterator[Path]:
+    def local(self, sha256: str, *, pulse: Pulse = _nothing) -> Iterator[Path]:
         path = self.path(sha256)
         if not path.is_file():
             raise BlobMissing

@@ -9,11 +9,12 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from pipeline.ledger.blobs import BlobStore, blob_name
+from pipeline.ledger.blobs import BlobStore, Pulse, blob_name
+from pipeline.ledger.bringing import Bringing
 from pipeline.ledger.bucket import Bucket, fingerprint
 from pipeline.ledger.errors import BlobDamaged, BlobMissing, StorageFull
 from pipeline.ledger.folders import Stored, digest_in, is_ours
@@ -54,7 +55,7 @@ class BucketBlobs(BlobStore):
         part.unlink(missing_ok=True)
 
     @contextmanager
-    def local(self, sha256: str, *, pulse: Callable[[], None] = lambda: None) -> Iterator[Path]:
+    def local(self, sha256: str, *, pulse: Pulse = lambda has_come: None) -> Iterator[Path]:
         """Raises StorageFull where the disk has no room for it."""
         name = blob_name(sha256)
         folder = self._root / STAGED
@@ -91,9 +92,11 @@ class BucketBlobs(BlobStore):
         if (self._root / STAGED).is_dir():
             _sweep(self._root / STAGED)
 
-    def _bring(self, name: str, sha256: str, path: Path, pulse: Callable[[], None]) -> None:
+    def _bring(self, name: str, sha256: str, path: Path, pulse: Pulse) -> None:
         digest = hashlib.sha256()
-        with closing(self._bucket.open(name)) as pieces:
+        with closing(
+            Bringing(lambda: self._bucket.open(name), look=lambda: pulse(False))
+        ) as pieces:
             free_bytes = shutil.disk_usage(path.parent).free
             if pieces.end > free_bytes:
                 raise StorageFull(
@@ -104,7 +107,7 @@ class BucketBlobs(BlobStore):
                     for piece in pieces:
                         digest.update(piece)
                         file.write(piece)
-                        pulse()
+                        pulse(True)
             except OSError as error:
                 if error.errno in (errno.ENOSPC, errno.EDQUOT):
                     raise StorageFull("the worker's disk is full") from error

@@ -32,7 +32,7 @@ from pipeline.records import (
     RecordingRecord,
     Request,
 )
-from pipeline.run import Outcome, Progress, Watch
+from pipeline.run import LEFT_EARLY_DETAIL, Outcome, Progress, Watch
 from tests import units
 from tests.doubles import ScriptedEngine, block
 
@@ -405,8 +405,9 @@ def test_leaving_before_the_first_unit_feeds_nothing(bench: Bench) -> None:
     engine = ScriptedEngine()
     watch = bench.watch(engine)
     watch.leave(EndReason.WORKER_SHUTDOWN)
-    assert watch.run(recording(2)).units == 0
-    assert engine.fed == []
+    outcome = watch.run(recording(2))
+    assert (outcome.units, outcome.end_detail) == (0, LEFT_EARLY_DETAIL)
+    assert (engine.fed, engine.resets) == ([], 0)  # it was never opened
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,14 +11,19 @@ import pytest
 
 from pipeline.engine.rehearsal import RehearsalEngine
 from pipeline.ledger import bucket as bucket_module
-from pipeline.ledger import jobs
+from pipeline.ledger import jobs, starts
+from pipeline.ledger.database import Database
 from pipeline.ledger.storage import open_storage
 from pipeline.records import EndReason, JobState, Phase
 from tests.bucket import Faults, breaking, client, made_bucket
 from tests.doubles import ScriptedEngine, block
+from tests.hosts import until
 from tests.worker.conftest import SAMPLE_SHA256, Host
 from worker import station
+from worker.slot import slot_name
 from worker.station import Station
+
+SILENT_S = 0.5
 
 KEY = f"kept/{SAMPLE_SHA256[:2]}/{SAMPLE_SHA256}"
 
@@ -172,7 +179,57 @@ def test_a_job_that_is_canceled_while_its_recording_is_brought_ends_before_the_r
     assert end_of(host, job_id)[:2] == (JobState.CANCELED, EndReason.CANCELED.value)
     assert host.ended(job_id).units == ()
     assert files(host.settings.data_dir / "blobs") == []
-    assert files(host.settings.data_dir / "blobs") == []
+
+
+def test_a_silent_storage_is_no_progress_and_does_not_hold_up_a_cancel(
+    host: Host, between: tuple[str, Faults], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submit(host)
+    between[1].silence = threading.Event()
+    monkeypatch.setattr(station, "STAMP_S", 0.0)
+    entered: list[object] = []
+    enter, state_of = station.epochs.enter, station.jobs.state_of
+    looks: list[str] = []
+
+    def entering(*given: object) -> None:
+        entered.append(given[-1])
+        enter(*given)
+
+    def looking(database: Database, wanted: str) -> JobState:
+        looks.append(wanted)
+        if len(looks) == 2:
+            jobs.request_cancel(host.database, job_id)
+        return state_of(database, wanted)
+
+    monkeypatch.setattr(station.epochs, "enter", entering)
+    monkeypatch.setattr(station.jobs, "state_of", looking)
+    run(host)
+    assert end_of(host, job_id)[:2] == (JobState.CANCELED, EndReason.CANCELED.value)
+    assert entered == [Phase.PREPARE, Phase.PUBLISH]
+    assert len(looks) == 2
+
+
+def test_the_time_until_a_recording_comes_is_measured_as_its_workers_start(
+    host: Host, between: tuple[str, Faults]
+) -> None:
+    submit(host, start_s=70)
+    faults = between[1]
+    faults.silence = silence = threading.Event()
+    faults.asked.clear()
+
+    def speak() -> None:
+        until(lambda: any(asked.startswith("GET") for asked in faults.asked))
+        time.sleep(SILENT_S)
+        silence.set()
+
+    threading.Thread(target=speak).start()
+    began = time.monotonic()
+    run(host)
+    passed_s = time.monotonic() - began
+    with host.database.transaction() as session:
+        found = starts.measured(session, "rehearsal")
+    assert found is not None
+    assert SILENT_S <= found.of(slot_name(host.settings)) < passed_s
 
 
 def test_the_bringing_is_progress(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

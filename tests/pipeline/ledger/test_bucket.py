@@ -9,6 +9,8 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,6 +20,7 @@ import pytest
 
 from pipeline.ledger import bucket as bucket_module
 from pipeline.ledger import bucket_blobs
+from pipeline.ledger.blobs import PIECE_BYTES
 from pipeline.ledger.bucket import Bucket
 from pipeline.ledger.bucket_blobs import STAGED, BucketBlobs
 from pipeline.ledger.errors import (
@@ -210,16 +213,37 @@ def test_what_a_killed_process_has_left_goes_and_what_a_live_one_holds_stays(
 
 def test_a_pulse_comes_with_the_bytes_and_may_end_it(store: BucketBlobs, tmp_path: Path) -> None:
     store.commit(upload(store), SHA256)
-    beats: list[int] = []
+    beats: list[bool] = []
 
-    def beat() -> None:
-        beats.append(1)
-        if len(beats) == 3:
+    def beat(has_come: bool) -> None:
+        beats.append(has_come)
+        if beats.count(True) == 3:
             raise InterruptedError
 
     with pytest.raises(InterruptedError), store.local(SHA256, pulse=beat):
         pass
-    assert len(beats) == 3
+    assert beats.count(True) == 3
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("spoken_bytes", [None, PART], ids=["at first", "half-way"])
+def test_whoever_waits_for_a_silent_storage_may_leave(
+    store: BucketBlobs, between: tuple[str, Faults], tmp_path: Path, spoken_bytes: int | None
+) -> None:
+    store.commit(upload(store), SHA256)
+    between[1].silence, between[1].spoken_bytes = threading.Event(), spoken_bytes
+    beats: list[bool] = []
+
+    def beat(has_come: bool) -> None:
+        beats.append(has_come)
+        if beats[-3:] == [False] * 3:
+            raise InterruptedError
+
+    began = time.monotonic()
+    with pytest.raises(InterruptedError), store.local(SHA256, pulse=beat):
+        pass
+    assert time.monotonic() - began < 30  # the storage would be silent for a minute
+    assert beats.count(True) == (spoken_bytes or 0) // PIECE_BYTES
     assert files(tmp_path) == []
 
 
@@ -288,6 +312,7 @@ def test_frames_of_one_host_are_read_on_another(name: str, s3_url: str) -> None:
 READER = """
 import hashlib, resource, sys
 from pathlib import Path
+from pipeline.ledger.blobs import PIECE_BYTES
 from pipeline.ledger.bucket import Bucket
 from pipeline.ledger.bucket_blobs import BucketBlobs
 url, name, sha256, size, folder = sys.argv[1:]
