@@ -11,8 +11,7 @@ from api.job_answers import JobAnswer, job_answer
 from api.service import service
 from pipeline.ledger import forecast
 from pipeline.ledger.database import Transaction
-from pipeline.ledger.forecast import Unknown
-from pipeline.ledger.pace import Pace
+from pipeline.ledger.forecast import Outlook, Unknown
 from pipeline.ledger.views import JobView
 from pipeline.records import JobState
 
@@ -25,7 +24,11 @@ class PaceAnswer(Answer):
         description="Source seconds a second: of work, or of decoding where that is slower. Null"
         " where too little was run."
     )
-    units: int = Field(description="Units that it was measured over.")
+    start_up_s: float | None = Field(
+        description="Seconds from a claim to the first unit, as they usually were here: to open the"
+        " engine, bring the recording to the worker and read it up to where it begins."
+    )
+    units: int = Field(description="Units that the speed was measured over.")
     epochs: int = Field(description="Epochs that these are from.")
 
 
@@ -55,13 +58,15 @@ def submitted_answer(within: Transaction, view: JobView) -> SubmittedAnswer:
     return SubmittedAnswer(**dict(job_answer(view)), forecast=told)
 
 
-def pace_answer(engine: str, pace: Pace | None) -> PaceAnswer:
+def pace_answer(engine: str, seen: Outlook) -> PaceAnswer:
+    pace, starts = seen.paces.get(engine), seen.starts.get(engine)
     if pace is None:
-        return PaceAnswer(engine=engine, times_realtime=None, units=0, epochs=0)
+        return PaceAnswer(engine=engine, times_realtime=None, start_up_s=None, units=0, epochs=0)
     speed = 1 / pace.work_s_per_source_s if pace.work_s_per_source_s > 0 else None
     return PaceAnswer(
         engine=engine,
         times_realtime=None if speed is None else round(speed, 2),
+        start_up_s=None if starts is None else round(starts.usual_s, 1),
         units=pace.units,
         epochs=pace.epochs,
     )
@@ -81,6 +86,6 @@ def _forecast(within: Transaction, view: JobView) -> ForecastAnswer:
         makes_it=None if line is None or line.is_late is None else not line.is_late,
         unknown=unknown,
         is_cut=line.is_cut if line else False,
-        pace=pace_answer(view.engine, seen.paces.get(view.engine)),
+        pace=pace_answer(view.engine, seen),
         ready_workers=seen.ready.get(view.engine, 0),
     )

@@ -113,7 +113,7 @@ def show() -> Response:
             queued=seen.queued,
             awaited=seen.awaited,
             ready_workers=dict(seen.ready),
-            paces=[pace_answer(engine, seen.paces[engine]) for engine in sorted(seen.paces)],
+            paces=[pace_answer(engine, seen) for engine in sorted(seen.paces)],
             jobs=[_line(line) for line in visible_lines(seen)],
         )
     )

@@ -20,7 +20,17 @@ class Waiting:
     id: str
     not_before: datetime | None
     work_s: float | None
-    """How long it will keep a slot busy; none where that is not known."""
+    """How long it will keep a slot busy from its first second on; none where that is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A ready worker's, as the walk fills it."""
+
+    free_at: datetime | None
+    """None where that is not known."""
+    start_up_s: float | None
+    """What it needs for each job before the first second; none where that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,21 +58,19 @@ class Plan:
     is_paused: bool
 
 
-def walk(
-    queue: Sequence[Waiting], slots: Iterable[datetime | None], plan: Plan
-) -> tuple[Expected, ...]:
+def walk(queue: Sequence[Waiting], slots: Iterable[Slot], plan: Plan) -> tuple[Expected, ...]:
     """Every job of one engine's queue, in the order of their positions.
 
-    `queue` is in claim order (priority, age). `slots` says when each ready slot is free; none
-    where that is not known. From the first thing that is not known on, nothing is: a slot that may
-    be free at any time may take any job that is behind it.
+    `queue` is in claim order (priority, age). From the first thing that is not known on, nothing
+    is: a slot that may be free at any time may take any job that is behind it.
     """
     order = sorted(queue, key=lambda job: max(job.not_before or plan.now, plan.now))
     positions = {job.id: place for place, job in enumerate(order, start=1)}
     times: dict[str, tuple[datetime, datetime | None, bool]] = {}
-    free = list(slots)
-    if free and None not in free and not plan.is_paused:
-        times = _times(list(queue), [at for at in free if at is not None], plan)
+    free = [(slot.free_at, place, slot.start_up_s) for place, slot in enumerate(slots)]
+    if free and not plan.is_paused:
+        known = [(at, place, start_up_s) for at, place, start_up_s in free if at is not None]
+        times = _times(list(queue), known, plan) if len(known) == len(free) else {}
     unknown = (None, None, False)
     return tuple(
         Expected(id=job.id, position=positions[job.id], starts_at=start, ends_at=end, is_cut=cut)
@@ -72,28 +80,29 @@ def walk(
 
 
 def _times(
-    queue: list[Waiting], free: list[datetime], plan: Plan
+    queue: list[Waiting], free: list[tuple[datetime, int, float | None]], plan: Plan
 ) -> dict[str, tuple[datetime, datetime | None, bool]]:
     """As the claims will go: the slot that is free first takes the first job that may begin."""
     heapq.heapify(free)
     times: dict[str, tuple[datetime, datetime | None, bool]] = {}
     while queue:
-        start = _opens(max(free[0], plan.now), plan)
+        free_at, place, start_up_s = free[0]
+        start = _opens(max(free_at, plan.now), plan)
         due = [job for job in queue if job.not_before is None or job.not_before <= start]
         if not due:
             soonest = min(job.not_before for job in queue if job.not_before is not None)
-            heapq.heapreplace(free, soonest)
+            heapq.heapreplace(free, (soonest, place, start_up_s))
             continue
         if start - plan.now > REACH:
             return times
         job = due[0]
         queue.remove(job)
-        if job.work_s is None:
+        if job.work_s is None or start_up_s is None:
             times[job.id] = (start, None, False)
             return times
-        end, is_cut = _end(start, timedelta(seconds=job.work_s), plan)
+        end, is_cut = _end(start, timedelta(seconds=start_up_s + job.work_s), plan)
         times[job.id] = (start, end, is_cut)
-        heapq.heapreplace(free, end)
+        heapq.heapreplace(free, (end, place, start_up_s))
     return times
 
 

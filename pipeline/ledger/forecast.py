@@ -12,12 +12,13 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from pipeline import outlook
-from pipeline.ledger import lineup, queue
+from pipeline.ledger import lineup, queue, starts
 from pipeline.ledger.lineup import Standing
 from pipeline.ledger.pace import Pace, measured
 from pipeline.ledger.queue import Queue, QueueState
 from pipeline.ledger.schema import JobRow
-from pipeline.outlook import Expected, Plan, Waiting
+from pipeline.ledger.starts import Starts
+from pipeline.outlook import Expected, Plan, Slot, Waiting
 from pipeline.records import JobState
 from pipeline.settings import Settings
 
@@ -77,6 +78,8 @@ class Outlook:
     """First what runs, then the queues, each in order of its positions."""
     paces: Mapping[str, Pace]
     """By engine; only what was measured."""
+    starts: Mapping[str, Starts]
+    """Likewise."""
     ready: Mapping[str, int]
     """Ready workers by engine, those too that are at work."""
 
@@ -97,12 +100,10 @@ def read(session: Session, settings: Settings) -> Outlook:
     running = lineup.running(session)
     slots = lineup.ready_slots(session, now - timedelta(seconds=settings.stale_s))
     engines = lineup.queued_by_engine(session)
-    paces = {
-        engine: pace
-        for engine in {*engines, *slots, *(found.engine for found in running)}
-        if (pace := measured(session, engine)) is not None
-    }
-    lines, free = _of_running(running, slots, paces, plan)
+    asked = {*engines, *slots, *(found.engine for found in running)}
+    paces = {name: pace for name in asked if (pace := measured(session, name)) is not None}
+    begun = {name: of for name in paces if (of := starts.measured(session, name)) is not None}
+    lines, free = _of_running(running, slots, paces, begun, plan)
     for engine in sorted(engines):
         lines += _of_queue(lineup.queue_of(session, engine), free[engine], paces.get(engine), plan)
     return Outlook(
@@ -112,6 +113,7 @@ def read(session: Session, settings: Settings) -> Outlook:
         awaited=lineup.awaited(session),
         lines=tuple(lines),
         paces=paces,
+        starts=begun,
         ready={engine: len(names) for engine, names in slots.items()},
     )
 
@@ -120,9 +122,10 @@ def _of_running(
     running: Sequence[Standing],
     slots: Mapping[str, set[str]],
     paces: Mapping[str, Pace],
+    begun: Mapping[str, Starts],
     plan: Plan,
-) -> tuple[list[Line], dict[str, list[datetime | None]]]:
-    """What runs, and when each ready slot is free."""
+) -> tuple[list[Line], dict[str, list[Slot]]]:
+    """What runs, and the ready slots."""
     lines: list[Line] = []
     busy: dict[str, datetime | None] = {}
     for found in running:
@@ -136,6 +139,7 @@ def _of_running(
             unknown = Unknown.NOTHING_MEASURED
         else:
             work_s = found.left_s * pace.work_s_per_source_s if pace else 0.0
+            work_s += _start_left_s(found, begun.get(found.engine), plan.now)
             ends_at, is_cut = outlook.running_end(work_s, plan)
         assert found.slot is not None
         busy[found.slot] = ends_at
@@ -150,14 +154,28 @@ def _of_running(
                 unknown=unknown,
             )
         )
-    free: dict[str, list[datetime | None]] = defaultdict(list)
+    free: dict[str, list[Slot]] = defaultdict(list)
     for engine, names in slots.items():
-        free[engine] = [busy.get(name, plan.now) for name in names]
+        of = begun.get(engine)
+        free[engine] = [
+            Slot(free_at=busy.get(name, plan.now), start_up_s=None if of is None else of.of(name))
+            for name in sorted(names)
+        ]
     return lines, free
 
 
+def _start_left_s(found: Standing, begun: Starts | None, now: datetime) -> float:
+    """What is left of the way to its first second; nothing once that has taken what is usual."""
+    if not found.is_starting or begun is None:
+        return 0.0
+    assert found.slot is not None
+    assert found.started_at is not None
+    passed_s = max((now - found.started_at).total_seconds(), 0.0)  # a clock may be put back
+    return max(begun.of(found.slot) - passed_s, 0.0)
+
+
 def _of_queue(
-    found: Sequence[Standing], free: Sequence[datetime | None], pace: Pace | None, plan: Plan
+    found: Sequence[Standing], free: Sequence[Slot], pace: Pace | None, plan: Plan
 ) -> list[Line]:
     waiting = [
         Waiting(

@@ -33,6 +33,8 @@ class Standing:
     slot: str | None
     """Which slot it holds; none for one that waits."""
     started_at: datetime | None
+    is_starting: bool
+    """Whether it holds a slot and has not completed a second yet."""
     left_s: float | None
     """Source seconds to go; none where the recording's length is not known."""
 
@@ -79,6 +81,7 @@ def queue_of(session: Session, engine: str) -> list[Standing]:
             engine=engine,
             slot=None,
             started_at=None,
+            is_starting=False,
             left_s=_left_s(probe, media_end, _start_s(job) * 1000),
         )
         for job, probe, media_end in session.execute(wanted).tuples()
@@ -112,6 +115,7 @@ def running(session: Session) -> list[Standing]:
                 engine=job.engine,
                 slot=epoch.slot,
                 started_at=epoch.started_at,
+                is_starting=end_ms is None and not is_ending,
                 left_s=0.0 if is_ending else _left_s(probe, media_end, reached_ms),
             )
         )

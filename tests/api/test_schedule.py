@@ -94,6 +94,7 @@ def test_the_answer_says_whether_it_can_be_ready_in_time_and_a_repetition_says_t
     assert told["pace"] == {
         "engine": "rehearsal",
         "times_realtime": None,
+        "start_up_s": None,
         "units": 0,
         "epochs": 0,
     }
@@ -104,6 +105,7 @@ def test_the_answer_says_whether_it_can_be_ready_in_time_and_a_repetition_says_t
     assert (told["makes_it"], told["unknown"], told["position"]) == (True, None, 2)
     assert told["pace"]["units"] == 72
     assert told["pace"]["times_realtime"] > 1
+    assert told["pace"]["start_up_s"] is not None
     assert told["ready_workers"] == 1
     assert told["made_at"] <= told["expected_start_at"] < told["expected_end_at"]
     # At realtime the sample takes 72 seconds.

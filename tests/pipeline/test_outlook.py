@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline import outlook
 from pipeline.night import Night, read_window, read_zone
-from pipeline.outlook import Expected, Plan, Waiting
+from pipeline.outlook import Expected, Plan, Slot, Waiting
 
 NOW = datetime.fromisoformat("2026-01-15T21:00:00+00:00")
 """22:00 on a Thursday in Berlin."""
@@ -45,7 +45,11 @@ def told(found: tuple[Expected, ...]) -> Told:
     return {each.id: (each.position, each.starts_at, each.ends_at, each.is_cut) for each in found}
 
 
-SCHEDULES: dict[str, tuple[list[Waiting], list[datetime | None], Plan, Told]] = {
+def slot(free_at: datetime | None, start_up_s: float | None = 0.0) -> Slot:
+    return Slot(free_at=free_at, start_up_s=start_up_s)
+
+
+SCHEDULES: dict[str, tuple[list[Waiting], list[datetime | Slot | None], Plan, Told]] = {
     "one after another on one slot that is busy for half an hour": (
         [job("a"), job("b", 2)],
         [at("21:30")],
@@ -133,6 +137,28 @@ SCHEDULES: dict[str, tuple[list[Waiting], list[datetime | None], Plan, Told]] = 
         OPEN,
         {"a": (1, None, None, False)},
     ),
+    "each job pays for its start, on the slot that takes it": (
+        [job("a"), job("b"), job("c")],
+        [slot(NOW, H / 2), slot(NOW, H)],
+        OPEN,
+        {
+            "a": (1, NOW, at("22:30"), False),
+            "b": (2, NOW, at("23:00"), False),
+            "c": (3, at("22:30"), at("00:00", 1), False),
+        },
+    ),
+    "a start that the hard end comes before": (
+        [job("a", 8)],
+        [slot(NOW, H)],
+        HARD,
+        {"a": (1, NOW, at("05:30", 1), True)},
+    ),
+    "a slot of which nobody knows how long it takes to start": (
+        [job("a"), job("b")],
+        [slot(NOW, None)],
+        OPEN,
+        {"a": (1, NOW, None, False), "b": (2, None, None, False)},
+    ),
     "no worker": ([job("a")], [], OPEN, {"a": (1, None, None, False)}),
     "a paused queue": (
         [job("a"), job("b")],
@@ -153,7 +179,8 @@ SCHEDULES: dict[str, tuple[list[Waiting], list[datetime | None], Plan, Told]] = 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_schedule_is_as_drawn_up_by_hand(name: str) -> None:
     queue, slots, plan, wanted = SCHEDULES[name]
-    assert told(outlook.walk(queue, slots, plan)) == wanted
+    given = [each if isinstance(each, Slot) else slot(each) for each in slots]
+    assert told(outlook.walk(queue, given, plan)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -196,7 +223,7 @@ def queues(draw: st.DrawFn) -> list[Waiting]:
 def test_what_is_told_holds_together(
     queue: list[Waiting], slots: list[datetime | None], plan: Plan
 ) -> None:
-    found = outlook.walk(queue, slots, plan)
+    found = outlook.walk(queue, [slot(free_at, 0.0) for free_at in slots], plan)
     assert [each.position for each in found] == [*range(1, len(queue) + 1)]
     assert sorted(each.id for each in found) == sorted(job.id for job in queue)
     jobs = {each.id: each for each in queue}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from pipeline.ledger import forecast, pace, queue, workers
+from pipeline.ledger import forecast, pace, queue, starts, workers
 from pipeline.ledger.claims import Claimed
 from pipeline.ledger.database import Database
 from pipeline.ledger.forecast import Line, Outlook, Unknown
@@ -73,7 +73,21 @@ def ready(database: Database, slot: str = "host:0", **given: Any) -> str:
     return worker_id
 
 
-def run(database: Database, units: int = 40, *, slot: str = "host:0", **times: float) -> Claimed:
+BEGUN = """
+    WITH first AS (UPDATE units SET committed_at = now() WHERE job_id = :job_id AND epoch = :epoch)
+    UPDATE epochs SET started_at = now() - make_interval(secs => :before_s)
+    WHERE job_id = :job_id AND number = :epoch RETURNING 1
+"""
+
+
+def run(
+    database: Database,
+    units: int = 40,
+    *,
+    slot: str = "host:0",
+    start_up_s: float | None = None,
+    **times: float,
+) -> Claimed:
     """Claim the next job and complete so many seconds of it, each of which took half a second."""
     found = claimed(database, slot=slot)
     record_unit(database, found.key)
@@ -82,6 +96,8 @@ def run(database: Database, units: int = 40, *, slot: str = "host:0", **times: f
     rows(database, COPIES, **under, last=units - 1)
     rows(database, LAST, **under, last=units - 1)
     rows(database, SPENT, **under, **spent)
+    if start_up_s is not None:
+        rows(database, BEGUN, **under, before_s=start_up_s + spent["total_ms"] / 1000)
     return found
 
 
@@ -108,6 +124,58 @@ def test_an_hour_of_recording_at_twice_realtime_takes_half_an_hour(evening: Data
         (NOW + hours(0.5), NOW + hours(0.75)),
     ]
     assert [each.unknown for each in found.lines] == [None, None]
+
+
+def test_each_job_pays_for_its_workers_start(evening: Database) -> None:
+    for slot, seconds in (("host:0", 600), ("host:0", 120), ("host:0", 100), ("host:1", 60)):
+        measure(evening, slot=slot, start_up_s=seconds)
+    ready(evening)
+    jobs = [submit(evening), submit(evening)]
+    start, work = timedelta(seconds=120), hours(0.5)
+    found = look(evening)
+    assert [(each.starts_at, each.ends_at) for each in found.lines] == [
+        (NOW, NOW + start + work),
+        (NOW + start + work, NOW + 2 * (start + work)),
+    ]
+    assert dict(found.starts["rehearsal"].by_slot) == {"host:0": 120, "host:1": 60}
+    assert found.starts["rehearsal"].usual_s == 110
+    # Another worker's own; and one that has run nothing yet is taken to be like the others.
+    ready(evening, "host:1")
+    assert line(evening, jobs[1]).ends_at == NOW + timedelta(seconds=60) + work
+    ready(evening, "host:2")
+    submit(evening)
+    assert look(evening).lines[2].ends_at == NOW + timedelta(seconds=110) + work
+
+
+def test_what_begins_has_the_rest_of_its_start_before_it(evening: Database) -> None:
+    measure(evening, start_up_s=120)
+    ready(evening)
+    submit(evening)
+    key = claimed(evening).key
+    rows(evening, "UPDATE epochs SET started_at = now() WHERE ended_at IS NULL RETURNING 1")
+    # The last one: a clock that was put back.
+    for at, ends_s in (("21:00:00", 120), ("21:00:50", 120), ("21:05:00", 300), ("20:59:00", 60)):
+        tell(evening, f"2026-01-15T{at}Z")
+        rows(evening, "UPDATE workers SET alive_at = now() RETURNING 1")
+        shown = line(evening, key.job_id)
+        assert shown.starts_at == NOW
+        assert shown.ends_at == NOW + timedelta(seconds=ends_s) + hours(0.5), at
+    record_unit(evening, key)
+    tell(evening, EVENING)
+    assert line(evening, key.job_id).ends_at == NOW + timedelta(seconds=(3600 - 1) * 0.5)
+
+
+def test_the_newest_starts_are_what_is_measured(
+    evening: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starts, "EPOCHS_MAX", 1)
+    monkeypatch.setattr(starts, "JOBS_MAX", 2)
+    for hour, slot, seconds in ((1, "host:1", 30), (2, "host:0", 20), (3, "host:0", 10)):
+        tell(evening, f"2026-01-15T1{hour}:00:00Z")
+        measure(evening, slot=slot, start_up_s=seconds)
+    tell(evening, EVENING)
+    ready(evening)
+    assert dict(look(evening).starts["rehearsal"].by_slot) == {"host:0": 10}
 
 
 def test_the_slower_of_the_engine_and_the_decoder_is_what_counts(evening: Database) -> None:
@@ -280,6 +348,7 @@ def test_a_pace_is_read_by_keys_and_not_from_all_units(evening: Database) -> Non
 
         session.execute = explained  # type: ignore[method-assign, assignment]
         assert pace.measured(session, "rehearsal") is not None
+        assert starts.measured(session, "rehearsal") is not None
     plan = "\n".join(seen)
     assert "Seq Scan" not in plan, plan
     for index in ("ix_jobs_created_at_id", "pk_epochs", "pk_units"):
