@@ -42,6 +42,10 @@ TALLIES: Mapping[Tally, tuple[str, str]] = {
         "omnai_space_refusals",
         "Times that work waited and a worker's disk was below the free-space mark.",
     ),
+    Tally.UPLOADS_REFUSED_SPACE: (
+        "omnai_upload_space_refusals",
+        "Uploads, and parts of one, that were refused for want of room.",
+    ),
 }
 
 

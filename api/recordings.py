@@ -17,6 +17,7 @@ from api import access, idempotency, uploads
 from api.answers import answer
 from api.documented import Answer, Strict, extra, problems
 from api.errors import Refusal
+from api.limits import PAGE_MAX
 from api.multipart import FileForm
 from api.service import service
 from pipeline import intake
@@ -37,6 +38,14 @@ blueprint = APIBlueprint(
 
 class RecordingPath(Strict):
     recording_id: str = Field(description="The recording's id.")
+
+
+class RecordingsQuery(Strict):
+    held: bool | None = Field(
+        None, description="Only those under legal hold, or only those that are not."
+    )
+    after: str | None = Field(None, description="`next` of the page before.", max_length=500)
+    limit: int = Field(50, ge=1, le=PAGE_MAX, description="Most recordings on the page.")
 
 
 class UploadQuery(Strict):
@@ -73,6 +82,7 @@ class RecordingAnswer(Answer):
     """A recording."""
 
     id: str = Field(examples=["4b0c5e1c-6f3e-4a55-9d0e-6d1b6f5d4f10"])
+    owner: str = Field(description="Whoever submitted it.")
     filename: str = Field(examples=["q3-call.mp4"])
     sha256: str
     size_bytes: int
@@ -83,6 +93,13 @@ class RecordingAnswer(Answer):
     )
     held_at: datetime | None = Field(description="Under legal hold since then.")
     probe: ProbeAnswer | None
+
+
+class RecordingsAnswer(Answer):
+    """A page of recordings, newest first."""
+
+    recordings: list[RecordingAnswer]
+    next: str | None = Field(description="Give it as `after` for the next page; null at the end.")
 
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
@@ -131,6 +148,23 @@ def upload(query: UploadQuery) -> Response:
         )
 
 
+@blueprint.get("", responses={200: RecordingsAnswer, **problems(422)})
+def listed(query: RecordingsQuery) -> Response:
+    """List recordings
+
+    Newest first; one's own, and for an admin everybody's.
+    """
+    page, following = recordings.page(
+        service().database,
+        owner=access.sight(),
+        is_held=query.held,
+        after=query.after,
+        limit=query.limit,
+    )
+    found = [recording_answer(recording) for recording in page]
+    return answer(RecordingsAnswer(recordings=found, next=following))
+
+
 @blueprint.get("/<recording_id>", responses={200: RecordingAnswer, **problems(404)})
 def show(path: RecordingPath) -> Response:
     """Look at a recording"""
@@ -142,6 +176,7 @@ def recording_answer(recording: Recording) -> RecordingAnswer:
     probe = recording.probe
     return RecordingAnswer(
         id=recording.id,
+        owner=recording.owner,
         filename=recording.filename,
         sha256=recording.sha256,
         size_bytes=recording.size_bytes,

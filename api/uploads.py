@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 from typing import IO
 
 from flask import Flask, Response, request
@@ -16,7 +17,9 @@ from api.limits import UPLOAD_OVERHEAD_BYTES
 from api.service import Service, service
 from pipeline import intake
 from pipeline.errors import OmnaiError
+from pipeline.ledger import tallies
 from pipeline.ledger.space import space_of
+from pipeline.ledger.tallies import Tally
 
 READ_BYTES = 1 << 18
 """At a time; so much may be lost of what came before a connection breaks."""
@@ -29,6 +32,11 @@ SILENCE_S = 60.0
 
 SWEEP_S = 600.0
 """How often what uploads left is looked for: with the first request, and with a later one."""
+
+TAKING = frozenset(
+    {"recordings.upload", "uploads.create", "uploads.add", "uploads.override", "pages.forms.upload"}
+)
+"""Endpoints that a recording is sent to, or announced at."""
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +66,14 @@ def install(app: Flask) -> None:
             # Once the answer has gone, so that nobody waits for it, least of all `/healthz`.
             held = service()
             response.call_on_close(lambda: _sweep(held))
+        return response
+
+    @app.after_request
+    def count_refused(response: Response) -> Response:
+        """By the answer: the mark, a full disk and a full database are told in several places."""
+        is_full = response.status_code == HTTPStatus.INSUFFICIENT_STORAGE
+        if is_full and request.endpoint in TAKING:
+            tallies.add(service().database, Tally.UPLOADS_REFUSED_SPACE)
         return response
 
 

@@ -18,6 +18,7 @@ from omnai.commands import (
     model,
     night,
     queue,
+    recordings,
     serve,
     services,
     sweep,
@@ -52,6 +53,7 @@ jobs.app.command("keep")(keep.keep)
 jobs.app.command("hold")(keep.hold)
 jobs.app.command("release")(keep.release)
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(recordings.app, name="recordings")
 app.add_typer(queue.app, name="queue")
 app.add_typer(workers.app, name="workers")
 app.add_typer(keys.app, name="keys")

@@ -158,6 +158,15 @@ class Client:
         method = "POST" if is_held else "DELETE"
         return self._json(method, f"/v1/jobs/{quote(job_id, safe='')}/hold")
 
+    def recordings(self, *, is_held: bool, limit: int) -> list[dict[str, Any]]:
+        """The newest recordings, up to `limit`; of all, or only those under legal hold."""
+        filters = {"held": "true"} if is_held else {}
+        return self._listed("/v1/recordings", "recordings", filters, limit=limit)
+
+    def hold_recording(self, recording_id: str, *, is_held: bool) -> dict[str, Any]:
+        method = "POST" if is_held else "DELETE"
+        return self._json(method, f"/v1/recordings/{quote(recording_id, safe='')}/hold")
+
     def queue(self) -> dict[str, Any]:
         return self._json("GET", "/v1/queue")
 

@@ -20,7 +20,11 @@ README = (ROOT / "README.md").read_text()
 
 def commands() -> list[str]:
     return sorted(
-        set(re.findall(r"^omnai ((?:db|services|keys|jobs) \w+|\w+)", README, re.MULTILINE))
+        set(
+            re.findall(
+                r"^omnai ((?:db|services|keys|jobs|recordings) \w+|\w+)", README, re.MULTILINE
+            )
+        )
     )
 
 

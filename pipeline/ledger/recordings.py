@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Select, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from pipeline.ledger import cursors
 from pipeline.ledger.database import Database
 from pipeline.ledger.documents import from_document
 from pipeline.ledger.errors import RecordingUnknown, UploadUnknown
@@ -126,6 +127,39 @@ def get(database: Database, recording_id: str, *, owner: str | None) -> Recordin
     return found
 
 
+def page(
+    database: Database,
+    *,
+    owner: str | None,
+    is_held: bool | None = None,
+    after: str | None = None,
+    limit: int,
+) -> tuple[tuple[Recording, ...], str | None]:
+    """Newest first, and the cursor of the next page; none after the last. Raises CursorRefused.
+
+    An owner of none sees all.
+    """
+    wanted = (
+        _selected()
+        .order_by(RecordingRow.created_at.desc(), RecordingRow.id.desc())
+        .limit(limit + 1)
+    )
+    if owner is not None:
+        wanted = wanted.where(RecordingRow.owner == owner)
+    if is_held is not None:
+        held = RecordingRow.held_at
+        wanted = wanted.where(held.is_not(None) if is_held else held.is_(None))
+    if after is not None:
+        place = tuple_(RecordingRow.created_at, RecordingRow.id)
+        wanted = wanted.where(place < cursors.read(after))
+    with database.transaction() as session:
+        found = [_recording(row, blob) for row, blob in session.execute(wanted).tuples()]
+    shown = tuple(found[:limit])
+    if len(found) <= limit:
+        return shown, None
+    return shown, cursors.after(shown[-1].created_at, shown[-1].id)
+
+
 def _locked(session: Session, upload_id: str) -> UploadRow:
     """The upload, finished or open, until the transaction ends."""
     row = None
@@ -161,18 +195,16 @@ def _put_recording(session: Session, upload: UploadRow, sha256: str, probe: Prob
 
 
 def _read(session: Session, recording_id: str) -> Recording | None:
-    found = (
-        session.execute(
-            select(RecordingRow, BlobRow)
-            .join(BlobRow, RecordingRow.blob_sha256 == BlobRow.sha256)
-            .where(RecordingRow.id == recording_id)
-        )
-        .tuples()
-        .one_or_none()
-    )
-    if found is None:
-        return None
-    row, blob = found
+    wanted = _selected().where(RecordingRow.id == recording_id)
+    found = session.execute(wanted).tuples().one_or_none()
+    return None if found is None else _recording(*found)
+
+
+def _selected() -> Select[tuple[RecordingRow, BlobRow]]:
+    return select(RecordingRow, BlobRow).join(BlobRow, RecordingRow.blob_sha256 == BlobRow.sha256)
+
+
+def _recording(row: RecordingRow, blob: BlobRow) -> Recording:
     return Recording(
         id=row.id,
         owner=row.owner,

@@ -36,6 +36,8 @@ class Tally(str, Enum):
     """A killed process did not go."""
     REFUSED_SPACE = "refused_space"
     """The free-space mark kept a claim from being made."""
+    UPLOADS_REFUSED_SPACE = "uploads_refused_space"
+    """A request that brought a recording, or announced one, was refused for want of room."""
 
 
 def given_up(reason: EndReason) -> str:

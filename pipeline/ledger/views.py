@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import date, datetime
-from uuid import UUID
 
 from sqlalchemy import Select, func, select, true, tuple_
 from sqlalchemy.orm import Session, aliased
 
-from pipeline.ledger import dossiers
+from pipeline.ledger import cursors, dossiers
 from pipeline.ledger.database import Database
 from pipeline.ledger.documents import from_document
-from pipeline.ledger.errors import CursorRefused, JobUnknown
+from pipeline.ledger.errors import JobUnknown
 from pipeline.ledger.jobs import check_id
 from pipeline.ledger.schema import (
     BriefRow,
@@ -168,11 +165,13 @@ def page(
     if state is not None:
         wanted = wanted.where(JobRow.state == state.value)
     if after is not None:
-        wanted = wanted.where(tuple_(JobRow.created_at, JobRow.id) < _read_cursor(after))
+        wanted = wanted.where(tuple_(JobRow.created_at, JobRow.id) < cursors.read(after))
     with database.transaction() as session:
         views = _read(session, wanted)
     shown = views[:limit]
-    return shown, _cursor(shown[-1]) if len(views) > limit else None
+    if len(views) <= limit:
+        return shown, None
+    return shown, cursors.after(shown[-1].created_at, shown[-1].id)
 
 
 def epochs(database: Database, job_id: str) -> tuple[EpochRecord, ...]:
@@ -396,20 +395,3 @@ def _unit(row: UnitRow) -> UnitView:
 def _shown_plain(shown: Mapping[str, object]) -> Json:
     plain: Json = to_plain(shown)
     return plain
-
-
-def _cursor(last: JobView) -> str:
-    place = json.dumps([last.created_at.isoformat(), last.id])
-    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[datetime, str]:
-    try:
-        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        created_at, job_id = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        place = datetime.fromisoformat(created_at), str(UUID(job_id))
-    except (ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
-        raise CursorRefused from None
-    if place[0].tzinfo is None:
-        raise CursorRefused
-    return place

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from api.admission import Admission
 from api.service import EXTENSION, Service
-from pipeline.ledger import audit, dossiers, views
+from pipeline.ledger import audit, dossiers, space, tallies, views
 from pipeline.ledger.keys import Role
 from pipeline.records import JobState
 from tests.api.site import OBJECTIVE, SAMPLES, Site, client, running, signed_in, site
@@ -47,6 +48,16 @@ def upload(
     if content is not None:
         data["file"] = (content, filename)
     return client.post("/jobs/new/recording", data=data, content_type="multipart/form-data")
+
+
+def test_a_recording_for_which_there_is_no_room_is_refused_and_counted(
+    site: Site, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    csrf = signed_in(site, client)
+    with monkeypatch.context() as patched:
+        patched.setattr(space.shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+        assert upload(client, csrf, sample("sample.mp4"), "sample.mp4").status_code == 507
+    assert tallies.all(site.database) == {"uploads_refused_space": 1}
 
 
 def submitted(site: Site, client: FlaskClient, csrf: str) -> str:

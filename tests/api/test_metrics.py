@@ -144,7 +144,10 @@ def test_every_figure_says_what_happened(scraped: str) -> None:
         ("here", "unit", "here/1"),
     }
     assert values(scraped, "omnai_epochs_given_up_total") == {("worker_lost",): 3}
-    for name in ("bells_rerung", "bells_failed", "epochs_reaped", "gpus_quarantined"):
+    for name in (
+        *("bells_rerung", "bells_failed", "epochs_reaped", "gpus_quarantined"),
+        *("space_refusals", "upload_space_refusals"),
+    ):
         assert values(scraped, f"omnai_{name}_total") == {(): 2}
     for name in ("disk_free_bytes", "disk_size_bytes", "database_up", "engine_seconds_total"):
         assert values(scraped, f"omnai_{name}"), name

@@ -97,6 +97,27 @@ def test_a_hold_is_an_admins_and_outweighs_a_deletion(
     ]
 
 
+def test_recordings_are_listed_to_their_owner_and_to_an_admin_held_ones_apart(
+    ada: Person, bob: Person, admin: Person, recording_id: str
+) -> None:
+    def listed(person: Person, query: str = "") -> list[Any]:
+        answer = person.get(f"/v1/recordings{query}")
+        assert answer.status_code == 200
+        assert answer.get_json()["next"] is None
+        found: list[Any] = answer.get_json()["recordings"]
+        return found
+
+    shown = ada.get(f"/v1/recordings/{recording_id}").get_json()
+    assert (shown["owner"], shown["held_at"]) == ("ada", None)
+    assert listed(ada) == listed(admin, "?held=false") == [shown]
+    assert listed(bob) == listed(admin, "?held=true") == []
+    held = admin.post(f"/v1/recordings/{recording_id}/hold").get_json()
+    assert listed(ada, "?held=true&limit=1") == listed(admin) == [held]
+    assert listed(bob, "?held=true") == listed(ada, "?held=false") == []
+    for query in ("held=perhaps", "limit=0", "after=x", "state=held"):
+        assert ada.get(f"/v1/recordings?{query}").status_code == 422, query
+
+
 def test_a_deleted_job_is_told_nowhere_not_even_to_whoever_asks_again(
     ada: Person, bob: Person, database: Database, recording_id: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from sqlalchemy import text
 
 from api import multipart, uploads
-from pipeline.ledger import space
+from pipeline import intake
+from pipeline.ledger import keeping, space, tallies
 from pipeline.ledger.database import Database
+from pipeline.ledger.errors import DatabaseFull
 from pipeline.settings import Settings
 from tests.api.conftest import Person
 from tests.api.test_recordings import files, form
@@ -31,7 +34,7 @@ class Disk:
         free_bytes = self.free_bytes[0]
         if len(self.free_bytes) > 1:
             self.free_bytes.pop(0)
-        return SimpleNamespace(free=free_bytes)
+        return SimpleNamespace(free=free_bytes, total=free_bytes)
 
 
 @pytest.fixture
@@ -67,7 +70,12 @@ def asks(ada: Person, content: bytes, upload: str) -> Iterator[Any]:
 
 
 def test_no_upload_is_taken_below_the_mark_and_all_are_above_it(
-    ada: Person, database: Database, settings: Settings, sample_bytes: bytes, disk: Disk
+    ada: Person,
+    admin: Person,
+    database: Database,
+    settings: Settings,
+    sample_bytes: bytes,
+    disk: Disk,
 ) -> None:
     disk.free_bytes = [10 * MIN_BYTES]
     length = {"Upload-Length": str(len(sample_bytes))}
@@ -80,6 +88,8 @@ def test_no_upload_is_taken_below_the_mark_and_all_are_above_it(
             told = answer.get_json()
             assert (answer.status_code, told["code"]) == (507, "storage_low")
             assert str(MIN_BYTES) in told["detail"]
+    as_patch = tus(**{"Upload-Offset": "0", "X-HTTP-Method-Override": "PATCH"})
+    assert ada.post(upload, headers=as_patch, data=sample_bytes, **PART).status_code == 507
     assert files(settings) == before
     with database.transaction() as session:
         assert session.execute(text("SELECT count(*) FROM uploads")).scalar_one() == 1
@@ -87,6 +97,7 @@ def test_no_upload_is_taken_below_the_mark_and_all_are_above_it(
     assert [answer.status_code for answer in asks(ada, sample_bytes, upload)] == [
         *(201, 201, 201, 201, 204)
     ]
+    assert "\nomnai_upload_space_refusals_total 11.0\n" in admin.get("/metrics").text
 
 
 def test_an_upload_that_comes_to_the_mark_ends_and_leaves_nothing_half_done(
@@ -117,6 +128,30 @@ def test_an_upload_that_comes_to_the_mark_ends_and_leaves_nothing_half_done(
         assert all(path.stat().st_size == 0 for path in before)
     with database.transaction() as session:
         assert session.execute(text("SELECT count(*) FROM recordings")).scalar_one() == 0
+    assert tallies.all(database) == {"uploads_refused_space": 3}
+
+
+def test_a_disk_that_is_full_above_the_mark_is_counted_too(
+    ada: Person, database: Database, sample_bytes: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(intake.os, "fsync", full)
+        answer = ada.upload(sample_bytes)
+    assert (answer.status_code, answer.get_json()["code"]) == (507, "storage_full")
+    # What is refused for another reason, or is no upload, is not.
+    assert ada.upload(b"no recording").status_code == 422
+    monkeypatch.setattr(keeping, "keep_recording", lowered)
+    path = f"/v1/recordings/{ada.upload(sample_bytes).get_json()['id']}"
+    answer = ada._ask("PATCH", path, {"json": {"keep_until": None}})
+    assert answer.status_code == 507
+    assert tallies.all(database) == {"uploads_refused_space": 1}
+
+
+def lowered(*args: object, **named: object) -> None:
+    raise DatabaseFull
 
 
 def test_zero_never_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

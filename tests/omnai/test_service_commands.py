@@ -181,6 +181,45 @@ def test_a_job_is_kept_deleted_and_swept_up_after(api: None, settings: Settings)
     assert told("sweep") == {"is_dry_run": False, **nothing}
 
 
+def test_a_recording_is_held_listed_and_released(api: None, settings: Settings) -> None:
+    def said(*arguments: str, key: str | None = None) -> tuple[int, str]:
+        environment = settings.to_environment() | {"COLUMNS": "200"}
+        if key is not None:
+            environment["OMNAI_API_KEY"] = key
+        ran = CliRunner().invoke(app, ["recordings", *arguments], env=environment)
+        return ran.exit_code, ran.stdout or ran.stderr
+
+    with Client(settings.api_url, str(settings.api_key)) as client:
+        recording = client.upload(SAMPLES / "sample.mp4", lambda _: None)["id"]
+        holdings = json.loads((SAMPLES / "portfolio.json").read_text())
+        asked = {"recording_id": recording, "portfolio": holdings, "objective": "?"}
+        job_id = client.submit(asked)["id"]
+        client.cancel(job_id)
+    assert said("list", "--held", "--json") == (0, "[]\n")
+    status, text = said("hold", recording)
+    assert (status, text.startswith(f"{recording} has been under legal hold since 2")) == (0, True)
+    environment = settings.to_environment()
+    refused = CliRunner().invoke(app, ["jobs", "delete", job_id, "--json"], env=environment)
+    assert json.loads(refused.stderr)["problems"][0]["code"] == "held"
+    [held] = json.loads(said("list", "--held", "--json")[1])
+    assert (held["id"], held["owner"], held["held_at"] is None) == (recording, "ada", False)
+    for shown in (said("list"), said("list", "--held", "--limit", "1")):
+        [row] = [line for line in shown[1].splitlines() if line.startswith(recording)]
+        assert row.split()[-1] == "sample.mp4"
+        assert row.count("20") >= 2  # both dates
+    # Whoever is no admin sees nobody else's, and neither holds nor releases.
+    made = CliRunner().invoke(app, ["keys", "create", "eve", "--json"], env=environment)
+    key = json.loads(made.stdout)["secret"]
+    assert said("list", "--json", key=key) == (0, "[]\n")
+    for action in ("hold", "release"):
+        status, text = said(action, recording, "--json", key=key)
+        assert (status, json.loads(text)["problems"][0]["code"]) == (2, "role_refused")
+        status, text = said(action, NOBODY, "--json")
+        assert (status, json.loads(text)["problems"][0]["code"]) == (2, "recording_unknown")
+    assert said("release", recording) == (0, f"{recording} is no longer under legal hold\n")
+    assert said("list", "--held", "--json") == (0, "[]\n")
+
+
 def test_a_brief_is_written_where_it_is_asked_for(api: None, run: Run, tmp_path: Path) -> None:
     job = submitted(run)
     ran = run("brief", job["id"], "--format", "html", "-o", tmp_path / "brief.html")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from pipeline.ledger import recordings
+from pipeline.ledger import keeping, recordings
 from pipeline.ledger.database import Database
-from pipeline.ledger.errors import RecordingUnknown, UploadUnknown
+from pipeline.ledger.errors import CursorRefused, RecordingUnknown, UploadUnknown
 from pipeline.ledger.recordings import Recording
 from pipeline.records import Probe
 from tests.pipeline.ledger.factories import digest, make_probe, rows, start
@@ -138,3 +140,31 @@ def test_anothers_recording_looks_like_none(database: Database) -> None:
             recordings.get(database, recording_id, owner=owner)
         assert refusal.value.message == "There is no such recording."
     assert recordings.get(database, recording.id, owner=None) == recording
+
+
+def test_pages_are_newest_first_of_whose_and_which_were_asked_for(database: Database) -> None:
+    made = [
+        finish(database, begin(database, owner), sha256=digest(f"{place}")).id
+        for place, owner in enumerate(("ana", "bob", "ana", "ana", "bob"))
+    ]
+    # Two of one moment are told apart by their ids.
+    rows(database, "UPDATE recordings SET created_at = '2026-01-01T00:00Z' RETURNING 1")
+    for place, recording_id in enumerate(made[2:], start=1):
+        moment = f"UPDATE recordings SET created_at = '2026-01-02T0{place}:00Z' WHERE id = :id"
+        rows(database, f"{moment} RETURNING 1", id=recording_id)
+    newest = [*reversed(made[2:]), *sorted(made[:2], reverse=True)]
+    for place in (0, 3):
+        keeping.hold_recording(database, made[place], is_held=True, then=lambda _: None)
+
+    def listed(limit: int = 1, **asked: Any) -> list[str]:
+        found, after = recordings.page(database, limit=limit, **({"owner": None} | asked))
+        ids = [recording.id for recording in found]
+        return ids if after is None else [*ids, *listed(limit, **(asked | {"after": after}))]
+
+    assert [listed(limit) for limit in (1, 2, 5, 6)] == [newest] * 4
+    assert listed(owner="ana") == [made[3], made[2], made[0]]
+    assert listed(is_held=True) == [made[3], made[0]]
+    assert listed(is_held=False, owner="bob") == [made[4], made[1]]
+    assert listed(is_held=True, owner="bob") == []
+    with pytest.raises(CursorRefused):
+        listed(after="x")
