@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.media.scanned import FORWARD_JUMP_US, Scan, StreamScan
@@ -30,10 +31,6 @@ STEPS_KEPT = 64
 
 APART_MAX = 500
 """Packets of a file within which all streams pass from one part to the next."""
-
-WRAP_TICKS = 1 << 33
-WRAP_US = WRAP_TICKS * 1_000_000 // 90_000
-"""After 26.5 hours the clock of an MPEG stream begins anew (ISO/IEC 13818-1, 2.4.3.7)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,65 +216,40 @@ def _parts(clocks: dict[int, StreamClock]) -> Iterator[dict[int, Joint]]:
         ),
         key=lambda item: item[:2],
     )
-    part: dict[int, Joint] = {}
-    began = 0
+    open_parts: deque[tuple[int, dict[int, Joint]]] = deque()
     for at, index, joint in every:
-        if part and (index in part or at - began > APART_MAX):
-            yield part
+        while open_parts and at - open_parts[0][0] > APART_MAX:
+            yield open_parts.popleft()[1]
+        # Short parts may begin in one stream while others have not ended the one before.
+        part = next((part for _, part in open_parts if index not in part), None)
+        if part is None:
             part = {}
-        if not part:
-            began = at
+            open_parts.append((at, part))
         part[index] = joint
-    if part:
-        yield part
+    yield from (part for _, part in open_parts)
 
 
 def _steps_of_parts(index: int, clocks: dict[int, StreamClock]) -> list[Joint]:
-    """A stream's smaller steps back where another one jumps. Where none does, two parts overlap by
-    less, and stay where their own times put them."""
-    others = [clock for other, clock in clocks.items() if other != index]
-    return [
-        step
-        for step in clocks[index].steps
-        if any(_is_beside(step, clock.parts) for clock in others)
-    ]
+    """A stream's smaller steps back where another one jumps, and it does not itself. Where none
+    does, two parts overlap by less, and stay where their own times put them.
+    """
+    own = clocks[index]
+    found: dict[int, Joint] = {}
+    for other, clock in clocks.items():
+        if other == index or not own.steps:
+            continue
+        for joint in clock.parts:
+            at = joint.place.in_file
+            if _distance(own.parts, at) <= APART_MAX:
+                continue
+            step = min(own.steps, key=lambda step: abs(step.place.in_file - at))
+            if abs(step.place.in_file - at) <= APART_MAX:
+                found[step.place.ordinal] = step
+    return list(found.values())
 
 
-def _is_beside(step: Joint, joints: Iterable[Joint]) -> bool:
-    return any(abs(joint.place.in_file - step.place.in_file) <= APART_MAX for joint in joints)
-
-
-class Turns:
-    """Tells how often the clock of a wrapping format went round, by the packets before."""
-
-    def __init__(self, *, is_wrapping: bool) -> None:
-        self._is_wrapping = is_wrapping
-        self._first: int | None = None
-        self._reached: int | None = None
-
-    def unwrapped(self, found: StreamScan, ordinal: int, time: int) -> int:
-        """The time on the clock of the packet before, noted for when the packet is decoded."""
-        if not self._is_wrapping:
-            return time
-        if self._reached is None:
-            self._first = self._reached = time
-        turn = _turns_between(time, self._reached)
-        known = found.turns[-1][1] if found.turns else 0
-        if turn != known:
-            if len(found.turns) >= JUMPS_MAX:
-                turn = known
-            else:
-                found.turns.append((ordinal, turn))
-        self._reached = time + turn * WRAP_US
-        return self._reached
-
-    def start(self, time: int | None) -> int | None:
-        """The container's own start on the clock of its first packet."""
-        if time is None or self._first is None:
-            return time
-        return time + _turns_between(time, self._first) * WRAP_US
-
-
-def _turns_between(time_us: int, reached_us: int) -> int:
-    """Periods to add to a time so that it lies within half a period of the other."""
-    return (reached_us - time_us + WRAP_US // 2) // WRAP_US
+def _distance(joints: Sequence[Joint], in_file: int) -> int:
+    """Packets to the nearest of these, which are in order of the file."""
+    after = bisect_left(joints, in_file, key=lambda joint: joint.place.in_file)
+    near = joints[max(after - 1, 0) : after + 1]
+    return min((abs(joint.place.in_file - in_file) for joint in near), default=APART_MAX + 1)

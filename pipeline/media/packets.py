@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import av
 
-from pipeline.media.joints import WRAP_TICKS
 from pipeline.media.scan import packets_of
 from pipeline.media.scanned import StreamScan
 
@@ -33,7 +32,7 @@ def corrected_packets(
 
     A time stamp that the scan did not believe is removed, as if the file had none there. An empty
     packet of pictures is left out: it says that the one before still stands (Theora), and decoders
-    refuse it.
+    refuse it. What FFmpeg wants discarded because the clock went back is kept.
     """
     offsets, turns = deque(found.offsets), deque(found.turns)
     offset_us = turn = 0
@@ -44,12 +43,23 @@ def corrected_packets(
             turn = turns.popleft()[1]
         if ordinal < first or (packet.size == 0 and stream.type == "video"):
             continue
+        if packet.is_discard and found.offsets and ordinal >= found.offsets[0][0]:
+            packet = _kept(packet)
         if ordinal in found.strays:
             packet.pts = packet.dts = None
         elif (offset_us or turn) and packet.time_base:
             base = packet.time_base
             ticks = round(offset_us * base.denominator / (1_000_000 * base.numerator))
-            ticks += turn * WRAP_TICKS
+            ticks += turn
             packet.pts = None if packet.pts is None else packet.pts + ticks
             packet.dts = None if packet.dts is None else packet.dts + ticks
         yield packet
+
+
+def _kept(packet: Packet[Stream]) -> Packet[Stream]:
+    """The same packet without the mark, which PyAV cannot take off."""
+    copy: Packet[Stream] = av.Packet(bytes(packet))
+    copy.time_base, copy.stream = packet.time_base, packet.stream
+    copy.pts, copy.dts, copy.duration = packet.pts, packet.dts, packet.duration
+    copy.is_keyframe = packet.is_keyframe
+    return copy

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from pipeline.records import Remark
 
@@ -61,6 +62,17 @@ class RemarkBook:
                     join_ms=0,
                 )
 
+    def leave_out(self, code: str, spans_ms: Iterable[tuple[int, int]]) -> None:
+        """Tell nothing of `code` in these stretches; a range that one divides becomes two."""
+        if code not in self._ranges:
+            return
+        ranges = self._ranges[code]
+        for start_ms, end_ms in spans_ms:
+            ranges = [part for found in ranges for part in _without(found, start_ms, end_ms)]
+        while len(ranges) > RANGES_PER_CODE:
+            _join_closest(ranges)
+        self._ranges[code] = ranges
+
     def remarks(self) -> tuple[Remark, ...]:
         """All remarks, in order of kind first noted, then time."""
         return tuple(
@@ -80,6 +92,21 @@ def _adjoins(last: _Range, found: _Range, join_ms: int) -> bool:
     if found.start_ms is None or last.end_ms is None:
         return found.start_ms is None and last.end_ms is None
     return last.message == found.message and found.start_ms - last.end_ms <= join_ms
+
+
+def _without(found: _Range, start_ms: int, end_ms: int) -> Iterator[_Range]:
+    if found.start_ms is None or found.end_ms is None:
+        yield found
+        return
+    if found.end_ms <= start_ms or found.start_ms >= end_ms:
+        yield found
+        return
+    count = found.count
+    if found.start_ms < start_ms:
+        yield replace(found, end_ms=start_ms)
+        count = 1  # of several that were joined, it is not known where they were
+    if found.end_ms > end_ms:
+        yield replace(found, start_ms=end_ms, count=count)
 
 
 def _join(last: _Range, found: _Range) -> None:

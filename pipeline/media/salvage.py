@@ -31,30 +31,40 @@ def salvaged(track: Track) -> Iterator[tuple[int, Decoded]]:
     """What `track.decoded()` has, with each packet's ordinal; in place of an error the whole
     samples of PCM, and before one the frames of FLAC that follow on from the packet before.
     """
-    name = track.context.name
+    context = track.context
     before: Packet[Stream] | None = None
     for ordinal, (packet, frames) in enumerate(track.decoded()):
         if packet is not None and isinstance(frames, av.FFmpegError):
-            if name == "flac":
+            if context.name == "flac":
                 for piece in _flac_frames(track, packet, before):
                     yield ordinal, piece
-            elif (numbers := _PCM.fullmatch(name)) is not None:
-                bits = int(numbers[1] or numbers[2] or 8)
-                frames = _whole_samples(track, packet, bits // 8) or frames
-        before = packet
+            elif (size := _whole_bytes(context, packet)) not in (0, packet.size):
+                frames = _decoded(context, _piece(packet, bytes(packet)[:size], packet.pts), frames)
+        before = before if packet is None else packet
         yield ordinal, (packet, frames)
+    if before is not None and not before.is_corrupt and _whole_bytes(context, before) < before.size:
+        # Of a file that breaks off: not every reader of a container says so.
+        track.marked(at=track.time(before.pts, before.time_base))
 
 
-def _whole_samples(track: Track, packet: Packet[Stream], width: int) -> list[Any] | None:
-    """Those of a packet that breaks off within a sample, as at the end of a file that was cut."""
-    context = track.context
-    size = packet.size - packet.size % max(width * context.channels, 1)
-    if size in (0, packet.size):
-        return None
+def _whole_bytes(context: Any, packet: Packet[Stream]) -> int:
+    """Bytes of a packet's whole samples; all of it where samples cannot be told apart."""
+    numbers = _PCM.fullmatch(context.name)
+    if numbers is None:
+        return packet.size
+    width = int(numbers[1] or numbers[2] or 8) // 8
+    frame_bytes: int = max(width * context.channels, 1)
+    return packet.size - packet.size % frame_bytes
+
+
+def _decoded(
+    context: Any, packet: Packet[Any], error: av.FFmpegError
+) -> list[Any] | av.FFmpegError:
+    """The frames of a packet, or the error that there was before."""
     try:
-        decoded: list[Any] = context.decode(_piece(packet, bytes(packet)[:size], packet.pts))
+        decoded: list[Any] = context.decode(packet)
     except av.FFmpegError:
-        return None
+        return error
     return decoded
 
 

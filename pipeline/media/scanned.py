@@ -24,7 +24,7 @@ class StreamScan:
     offsets: list[tuple[int, int]] = field(default_factory=list)
     """From packet ordinal on, µs to add to its time stamps."""
     turns: list[tuple[int, int]] = field(default_factory=list)
-    """From packet ordinal on, periods of WRAP_TICKS to add to its time stamps."""
+    """From packet ordinal on, whole periods of the file's clock, in ticks, to add to them."""
     strays: set[int] = field(default_factory=set)
     """Ordinals whose time stamp is a lone outlier and is not believed."""
 

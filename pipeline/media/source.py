@@ -15,9 +15,11 @@ from pipeline.media.appearance import Appearance
 from pipeline.media.audio import AudioPlacer
 from pipeline.media.bounds import check_container, check_scan, check_streams
 from pipeline.media.container import check_file, is_encrypted
+from pipeline.media.data_chunk import find_misdeclared
 from pipeline.media.decode import PictureTimes, look_at_times, pictures
 from pipeline.media.mixdown import Mixdown
 from pipeline.media.remarks import RemarkBook
+from pipeline.media.rest import find_rest
 from pipeline.media.scan import scan_packets
 from pipeline.media.scanned import Scan
 from pipeline.media.seconds import AudioSecond
@@ -76,7 +78,7 @@ class _Opening:
 
     def open(self) -> Source:
         size = check_file(self._path, file_bytes_max=self._limits.file_bytes)
-        with self._tracks.open_all() as container:
+        with self._tracks.open_all(pulse=self._pulse) as container:
             check_container(container, self._limits)
             self._scan = scan_packets(container, start_s=self._start_s, pulse=self._pulse)
             check_streams(container, self._limits)
@@ -107,6 +109,8 @@ class _Opening:
             streams=choice.streams,
         )
         self._note_resets(origin)
+        self._note_cut()
+        self._note_rest(size)
         placer = AudioPlacer(self._heard, mixdown, is_alone=times.first is None)
         return Source(
             probe=probe,
@@ -210,6 +214,25 @@ class _Opening:
                 f"the file's clock jumped back from {before_us / 1e6:.3f} s to "
                 f"{after_us / 1e6:.3f} s; source time goes on",
                 start_ms=before_ms,
+            )
+
+    def _note_cut(self) -> None:
+        found = find_misdeclared(self._path)
+        if found is not None and found.declared_s is not None:
+            self._remarks.note(
+                "audio_cut_off",
+                f"the file says that it has {float(found.declared_s):.3f} s of sound, and breaks "
+                "off before",
+                start_ms=milliseconds(found.whole_s),
+            )
+
+    def _note_rest(self, size: int) -> None:
+        at = find_rest(self._path)
+        if at is not None:
+            self._remarks.note(
+                "file_goes_on",
+                f"another recording begins at byte {at:,} of the file's {size:,} and is not read; "
+                "give it as a file of its own",
             )
 
     def _audio(

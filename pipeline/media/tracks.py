@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipeline.errors import RecordingRefused
 from pipeline.media.container import open_container
+from pipeline.media.data_chunk import patches_of_whole
+from pipeline.media.joined import patches_of_all
 from pipeline.media.mp4.one_track import OneTrack, find_tracks
 from pipeline.media.mp4.parted import Parted, find_parts
+from pipeline.media.mp4.patched import Patched
 from pipeline.media.sound import STORED_TIMES
 from pipeline.media.track import THREADS_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from av.container import InputContainer
 
     from pipeline.media.mp4.part import Divided
@@ -48,8 +53,10 @@ class Tracks:
         """Where the tracks of a long MP4 file are, of which each pass is shown its own."""
         self._parts: Divided | None = None
         """How a long MP4 file is read part by part; where it can be, that is all it needs."""
+        self._patches: list[tuple[int, bytes]] = []
+        """What FFmpeg is shown in place of some bytes, so that it reads all of the file."""
 
-    def open_all(self) -> InputContainer:
+    def open_all(self, *, pulse: Callable[[], None]) -> InputContainer:
         """The file, which was checked, with all its streams. Raises RecordingRefused."""
         self._parts = find_parts(self._path)
         if self._parts is not None:
@@ -59,7 +66,8 @@ class Tracks:
                     return cast("InputContainer", parted)
                 parted.close()
             self._parts = None
-        return open_container(self._path)
+        self._patches = patches_of_whole(self._path) or patches_of_all(self._path, pulse=pulse)
+        return open_container(self._path, view=self._view())
 
     def learn(self, container: InputContainer, scan: Scan) -> None:
         """How the file is to be opened from now on."""
@@ -84,7 +92,9 @@ class Tracks:
             stream = container.streams[0]
         else:
             container = open_container(
-                self._path, has_stored_times_only=is_sound and self._has_stored_times
+                self._path,
+                has_stored_times_only=is_sound and self._has_stored_times,
+                view=self._view(),
             )
             stream = container.streams[index]
         if stream.type == "video":
@@ -97,6 +107,9 @@ class Tracks:
         context = stream.codec_context
         container.close()
         return context
+
+    def _view(self) -> Patched | None:
+        return Patched(self._path, self._patches) if self._patches else None
 
     def _set_up(self, context: Any, *, is_strict: bool) -> None:
         context.thread_type = "AUTO"

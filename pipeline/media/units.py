@@ -54,6 +54,8 @@ class UnitMerger:
         self._fed_picture_s: int | None = None
         """Second that was last fed with a picture."""
         self._is_hole_trusted = False
+        self._jumped_ms: list[tuple[int, int]] = []
+        """Stretches without a unit, told as gaps."""
         self._counts = dict.fromkeys(("real", "filled", "synthetic", "own", "held", "units"), 0)
 
     def events(self) -> Iterator[Unit | Gap | MediaEnd]:
@@ -67,6 +69,7 @@ class UnitMerger:
                 if gap_second > second or self._content_end < second:
                     if gap_second >= self._start_s:
                         yield self._gap(content)
+                    self._jumped_ms.append((second * 1000, gap_second * 1000))
                     second = gap_second
                     self._is_hole_trusted = False
                     self._fed_picture_s = None
@@ -208,6 +211,7 @@ class UnitMerger:
         counts = self._counts
         for book in self._source.pass_remarks:
             self._source.remarks.take_over(book)
+        self._source.remarks.leave_out("audio_missing", self._jumped_ms)
         if counts["units"] == 0:
             raise self._nothing_fed()  # by what both passes noted
         last = self._pictures.next

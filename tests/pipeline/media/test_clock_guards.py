@@ -11,21 +11,14 @@ import numpy as np
 import pytest
 
 from pipeline.media.audio import AudioPlacer
-from pipeline.media.joints import (
-    APART_MAX,
-    WRAP_TICKS,
-    WRAP_US,
-    Place,
-    StreamClock,
-    Turns,
-    join_parts,
-)
+from pipeline.media.joints import APART_MAX, Place, StreamClock, join_parts
 from pipeline.media.mixdown import Mixdown
 from pipeline.media.packets import corrected_packets
 from pipeline.media.remarks import RemarkBook
 from pipeline.media.scanned import Scan, StreamScan
 from pipeline.media.seconds import Seconds
 from pipeline.media.sound import Sound, _Listener
+from pipeline.media.turns import MPEG, Turns
 from tests.clips import SAMPLES
 
 MS = 1000
@@ -82,22 +75,61 @@ def test_a_small_step_back_is_a_new_part_only_beside_another_streams_jump(
     assert audio.found.offsets == ([(50, 600 * MS)] if is_moved else [])
 
 
+@pytest.mark.parametrize("ordinals", [(70,), (40, 60, 90)])
+def test_small_steps_back_are_no_new_part_where_the_stream_jumps_itself(
+    ordinals: tuple[int, ...],
+) -> None:
+    """FFmpeg makes up times for pictures of MPEG streams that have none, and corrects itself."""
+    times = steps(50) + steps(50)
+    wavering = [time - 2 * STEP * (n in ordinals) for n, time in enumerate(times)]
+    video, audio = followed(wavering, every=2), followed(times, every=2)
+    assert len(video.steps) == len(ordinals)
+    scan = Scan()
+    join_parts(scan, {0: video, 1: audio})
+    assert len(scan.resets) == 1
+    assert video.found.offsets == audio.found.offsets == [(50, 50 * STEP)]
+
+
+def test_of_several_small_steps_back_the_one_beside_the_jump_begins_the_part() -> None:
+    video = followed(steps(50) + steps(50, start=50 * STEP - 600 * MS))
+    audio_times = steps(50) + steps(50, start=50 * STEP - 400 * MS)
+    audio = followed([time - 2 * STEP * (n in (30, 80)) for n, time in enumerate(audio_times)])
+    assert len(audio.steps) == 3
+    scan = Scan()
+    join_parts(scan, {0: video, 1: audio})
+    assert len(scan.resets) == 1
+    assert audio.found.offsets == [(50, 600 * MS)]
+
+
+def test_parts_shorter_than_streams_lie_apart_are_told_apart() -> None:
+    """Pictures of the third part come before the sound of the second."""
+    scan, times = Scan(), steps(30) * 3
+    video, audio = StreamClock(StreamScan()), StreamClock(StreamScan())
+    for clock, late in ((video, 0), (audio, 45)):
+        for ordinal, time in enumerate(times):
+            place = Place(in_file=ordinal + late, ordinal=ordinal, shown=time)
+            clock.see(place, time, STEP)
+    join_parts(scan, {0: video, 1: audio})
+    assert scan.resets == [(30 * STEP, 0), (60 * STEP, 0)]
+    assert video.found.offsets == audio.found.offsets == [(30, 30 * STEP), (60, 60 * STEP)]
+
+
 @pytest.mark.parametrize(
     ("first", "container", "expected"),
     [
-        (WRAP_US - 2_000_000, WRAP_US - 3_000_000, WRAP_US - 3_000_000),
-        (1_000_000, WRAP_US - 2_000_000, -2_000_000),
-        (WRAP_US - 2_000_000, 1_000_000, WRAP_US + 1_000_000),
+        (MPEG.us - 2_000_000, MPEG.us - 3_000_000, MPEG.us - 3_000_000),
+        (1_000_000, MPEG.us - 2_000_000, -2_000_000),
+        (MPEG.us - 2_000_000, 1_000_000, MPEG.us + 1_000_000),
         (5, None, None),
     ],
 )
 def test_the_containers_own_start_is_on_the_clock_of_its_first_packet(
     first: int, container: int | None, expected: int | None
 ) -> None:
-    turns = Turns(is_wrapping=True)
+    turns = Turns(MPEG)
     turns.unwrapped(StreamScan(), 0, first)
     assert turns.start(container) == expected
-    other = Turns(is_wrapping=False)
+    other = Turns(None)
     other.unwrapped(StreamScan(), 0, first)
     assert other.start(container) == container
 
@@ -105,11 +137,13 @@ def test_the_containers_own_start_is_on_the_clock_of_its_first_packet(
 def test_packets_get_the_turns_and_offsets_of_their_part_and_a_stray_gets_no_time() -> None:
     base = Fraction(1, 90_000)
     packets = [
-        SimpleNamespace(pts=n * 3600, dts=n * 3600, time_base=base, size=1, stream=None)
+        SimpleNamespace(
+            pts=n * 3600, dts=n * 3600, time_base=base, size=1, stream=None, is_discard=False
+        )
         for n in range(6)
     ]
     container: Any = SimpleNamespace(demux=lambda stream: iter(packets))
-    found = StreamScan(offsets=[(2, 1_000_000)], turns=[(4, 1)], strays={1})
+    found = StreamScan(offsets=[(2, 1_000_000)], turns=[(4, MPEG.ticks)], strays={1})
     stream: Any = object()
     made = corrected_packets(
         container, stream, found, first=0, pulse=lambda: None, on_error=lambda error: None
@@ -119,7 +153,7 @@ def test_packets_get_the_turns_and_offsets_of_their_part_and_a_stray_gets_no_tim
 
 
 def late(packets: list[Any]) -> list[int]:
-    return [n * 3600 + 90_000 + WRAP_TICKS for n in range(4, len(packets))]
+    return [n * 3600 + 90_000 + MPEG.ticks for n in range(4, len(packets))]
 
 
 # --- sound -------------------------------------------------------------------------------------

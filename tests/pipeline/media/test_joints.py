@@ -101,3 +101,47 @@ def test_pictures_in_avi_are_not_late_by_a_reordering_that_is_not_there(clips: C
     own = watch(path).own_frames
     assert own[0].source_ms == 0
     assert [own[second].source_ms for second in (1, 2, 3)] == [1000, 2000, 3000]
+
+
+REORDERED = ("-c:v", "libx264", "-preset", "veryfast", "-b_strategy", "0", "-pix_fmt", "yuv420p")
+
+
+@pytest.mark.parametrize(
+    ("fps", "options"),
+    [
+        ("25", ("-bf", "2")),
+        ("10", ("-bf", "3")),
+        ("5", ("-bf", "3")),
+        ("3", ("-bf", "8", "-x264-params", "b-pyramid=normal")),
+        ("10", ("-bf", "3", "-x264-params", "open-gop=1:keyint=10:min-keyint=5")),
+    ],
+)
+@pytest.mark.parametrize("lengths", [(4, 2), (2, 4)])
+def test_pictures_out_of_order_are_no_jump_where_parts_have_presentation_times_only(
+    clips: Clips, fps: str, options: tuple[str, ...], lengths: tuple[int, int]
+) -> None:
+    """Matroska has no decode times, and FFmpeg guesses them wrong behind a joint."""
+    parts = [
+        clips.make(
+            "p.mkv", *tones(size), *greys(size, fps=fps), *REORDERED, *options, "-c:a", "flac"
+        )
+        for size in lengths
+    ]
+    joined = clips.write("joined.mkv", b"".join(part.read_bytes() for part in parts))
+    watched = watch(joined)
+    (reset,) = watched.remarks("clock_reset")
+    assert reset.count == 1
+    assert reset.start_ms == lengths[0] * 1000
+    assert not watched.gaps
+    assert watched.end.real_samples == 6 * 16_000
+    expected = np.concatenate([watch(part).sound for part in parts])
+    inside = np.abs(watched.sound - expected).reshape(6, -1)[:, 64:-64]  # a filter ends at each end
+    assert inside.max() < 1e-6
+    assert sorted(watched.own_frames) == [*range(6)]
+    for second, frame in watched.own_frames.items():
+        is_second = second >= lengths[0]
+        part_s = (frame.source_ms + 1) // 1000 - lengths[0] * is_second
+        check_grey(frame, part_s)
+        assert frame.source_ms - second * 1000 < 1000 / float(fps)
+    later = watch(joined, start_s=5)
+    check_grey(later.own_frames[5], 5 - lengths[0])

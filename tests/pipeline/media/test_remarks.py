@@ -40,3 +40,31 @@ def test_of_many_ranges_the_closest_become_one() -> None:
     assert sum(count for _, _, count in found) == RANGES_PER_CODE + 2
     assert (starts[-1], starts[-1] + 4_000, 2) in found
     assert found[-1] == (starts[-1] + 60_000, starts[-1] + 61_000, 1)
+
+
+def test_what_is_told_elsewhere_is_left_out() -> None:
+    book = RemarkBook()
+    for start_ms, end_ms in ((0, 2_000), (5_000, 9_000), (20_000, 30_000), (40_000, 41_000)):
+        book.note("a", "words", start_ms=start_ms, end_ms=end_ms)
+    book.note("a", "words")
+    book.note("b", "words", start_ms=0, end_ms=50_000)
+    book.leave_out("a", [(1_000, 5_000), (22_000, 29_000), (40_000, 41_000), (60_000, 61_000)])
+    book.leave_out("c", [(0, 1)])
+    assert ranges(book) == [
+        (0, 1_000, 1),
+        (5_000, 9_000, 1),
+        (20_000, 22_000, 1),
+        (29_000, 30_000, 1),
+        (None, None, 1),
+        (0, 50_000, 1),
+    ]
+
+
+def test_of_many_ranges_that_are_divided_the_closest_become_one() -> None:
+    book = RemarkBook()
+    for n in range(RANGES_PER_CODE):
+        book.note("a", "words", start_ms=n * 10_000, end_ms=n * 10_000 + 5_000, count=2)
+    book.leave_out("a", [(n * 10_000 + 1_000, n * 10_000 + 2_000) for n in range(RANGES_PER_CODE)])
+    found = ranges(book)
+    assert len(found) == RANGES_PER_CODE
+    assert sum(count for _, _, count in found) == 3 * RANGES_PER_CODE

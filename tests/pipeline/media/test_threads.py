@@ -20,7 +20,7 @@ def test_a_decoder_whose_threads_race_has_one(
     monkeypatch.setattr(tracks, "count_threads", lambda: 3)
     path = clips.encoded(name, 1, "-c:v", codec, "-an")
     opened = Tracks(str(path), MediaLimits())
-    opened.open_all().close()
+    opened.open_all(pulse=lambda: None).close()
     container, stream = opened.open(0)
     assert stream.codec_context.thread_count == threads
     assert opened.decoder(0).thread_count == threads

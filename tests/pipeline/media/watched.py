@@ -111,6 +111,10 @@ def check_rules(watched: Watched) -> None:
             ]
             assert len(jumped) == 1
             assert jumped[0].end_ms - jumped[0].start_ms > 30_000
+            for missing in watched.remarks("audio_missing"):
+                assert missing.start_ms is not None
+                assert missing.end_ms is not None
+                assert missing.end_ms <= unit.end_ms or missing.start_ms >= following.start_ms
     last = units[-1]
     assert last.end_ms == end.source_end_ms
     assert abs(last.synthetic_samples - (last.start_ms + 1000 - last.end_ms) * 16) <= 16
