@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from av.stream import Stream
     from av.video.stream import VideoStream
 
+TICKS_END = 1 << 63
+"""FFmpeg keeps time stamps in 64 bits, with a sign."""
+
 
 def corrected_packets(
     container: InputContainer,
@@ -51,9 +54,16 @@ def corrected_packets(
             base = packet.time_base
             ticks = round(offset_us * base.denominator / (1_000_000 * base.numerator))
             ticks += turn
-            packet.pts = None if packet.pts is None else packet.pts + ticks
-            packet.dts = None if packet.dts is None else packet.dts + ticks
+            packet.pts = _moved(packet.pts, ticks)
+            packet.dts = _moved(packet.dts, ticks)
         yield packet
+
+
+def _moved(time: int | None, ticks: int) -> int | None:
+    """None too where a packet cannot hold it: such a time is nobody's."""
+    if time is None or abs(time + ticks) >= TICKS_END:
+        return None
+    return time + ticks
 
 
 def _kept(packet: Packet[Stream]) -> Packet[Stream]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 
@@ -150,6 +151,20 @@ def test_packets_get_the_turns_and_offsets_of_their_part_and_a_stray_gets_no_tim
     )
     times = [packet.pts for packet in made]
     assert times == [0, None, *(n * 3600 + 90_000 for n in (2, 3)), *late(packets)]
+
+
+@pytest.mark.parametrize(("pts", "offset_us"), [(2**63 - 10, 1), (-(2**63) + 10, -1)])
+def test_a_time_that_no_packet_can_hold_is_left_out(pts: int, offset_us: int) -> None:
+    packet = av.Packet(b"x")
+    packet.time_base, packet.pts, packet.dts = Fraction(1, 90_000), pts, 7
+    container: Any = SimpleNamespace(demux=lambda stream: iter([packet]))
+    stream: Any = SimpleNamespace(type="audio")
+    found = StreamScan(offsets=[(0, offset_us * 1_000_000)])
+    (made,) = corrected_packets(
+        container, stream, found, first=0, pulse=lambda: None, on_error=lambda error: None
+    )
+    assert made.pts is None
+    assert made.dts == 7 + offset_us * 90_000
 
 
 def late(packets: list[Any]) -> list[int]:
