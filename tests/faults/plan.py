@@ -23,6 +23,9 @@ DIARY = "OMNAI_TEST_FAULTS_DIARY"
 
 HANG_S = 600
 
+PIECE_BYTES = 16 * 1024**2
+"""Of memory that is taken."""
+
 quiet = threading.Lock()
 """Held while a sign of life is stored: whoever is stopped then holds its epoch's row for a minute,
 until PostgreSQL ends the session, and what is tested is the fence."""
@@ -82,6 +85,8 @@ def _strike(plan: dict[str, Any]) -> None:
             raise DeviceOutOfMemory("CUDA out of memory")
         case "run out of memory":
             _fill_memory()
+        case "take memory until killed":
+            _take_memory(plan["bytes"])
         case "fill the disk":
             os.fsync = _no_space
         case "wait":
@@ -100,6 +105,15 @@ def _no_space(descriptor: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def _take_memory(bytes_max: int) -> None:
+    """Each page is written to, so that it is really there; then more is looked for and not had."""
+    kept = [b"x" * PIECE_BYTES for _ in range(bytes_max // PIECE_BYTES)]
+    write("taken", bytes=PIECE_BYTES * len(kept))
+    while True:
+        kept[-1] = b"x" * PIECE_BYTES
+        time.sleep(0.01)
+
+
 def _fill_memory() -> None:
     """Against a limit of this process's own, where the kernel's would end others too."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -107,4 +121,4 @@ def _fill_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
     kept = []
     while True:
-        kept.append(bytearray(16 * 1024**2))
+        kept.append(bytearray(PIECE_BYTES))

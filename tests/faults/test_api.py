@@ -4,106 +4,29 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from omnai.processes import api_command
-from pipeline.ledger import keys
-from pipeline.ledger.keys import Role
 from pipeline.records import JobState
-from pipeline.settings import PhaseLimits, Settings
-from tests.faults import clock
-from tests.faults.host import Host, opened_host, site
+from pipeline.settings import PhaseLimits
+from tests.faults.host import Host
 from tests.faults.servers import Servers
-from tests.hosts import OWNER, ROOT, until
+from tests.faults.serving import Api, serving, signed_in, sound
+from tests.hosts import until
+from tests.pipeline.ledger.factories import rows
 from tests.processes import needs_proc
-from tests.service import await_ready, free_port
+from tests.service import await_ready
 from worker.enqueue import ring
 
 pytestmark = needs_proc
 
-HOLDINGS = [
-    {
-        "id": "H1",
-        "name": "Alpha Corp",
-        "ticker": "ALP",
-        "asset_type": "equity",
-        "currency": "USD",
-        "weight_pct": "100",
-    }
-]
-
-WRONG_S = 2 * 3600
-"""By how much a clock is off; every limit in the product is shorter."""
-
-
-@dataclass
-class Api:
-    http: httpx.Client
-    """Of an admin, who owns the recordings too."""
-    process: subprocess.Popen[bytes]
-
-    def ask(self, host: Host, *, count: int = 6, key: str | None = None) -> httpx.Response:
-        return self.http.post(
-            "/v1/jobs",
-            json={
-                "recording_id": host.upload(count).id,
-                "portfolio": HOLDINGS,
-                "objective": "Look.",
-                "engine": "test",
-            },
-            headers={} if key is None else {"Idempotency-Key": key},
-        )
-
-    def cancel(self, job_id: str) -> httpx.Response:
-        return self.http.post(f"/v1/jobs/{job_id}/cancel")
-
-    def rerun(self, job_id: str) -> httpx.Response:
-        return self.http.post(
-            f"/v1/jobs/{job_id}/epochs", json={"from": "start", "reason": "It had failed."}
-        )
-
-    def job(self, job_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.http.get(f"/v1/jobs/{job_id}").raise_for_status().json()
-        return found
-
-
-@contextmanager
-def serving(host: Host, **variables: str) -> Iterator[Api]:
-    settings: Settings = replace(host.settings, bind=f"127.0.0.1:{free_port()}")
-    _, secret = keys.create(host.database, owner=OWNER, role=Role.ADMIN, label="", expires_at=None)
-    command = [
-        "tests.faults.api:app" if part == "api.wsgi:app" else part
-        for part in api_command(settings, graceful_s=1)
-    ]
-    settings.data_dir.mkdir(exist_ok=True)
-    with (host.folder / "api.log").open("ab") as log:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=os.environ | settings.to_environment() | host.environment | variables,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    url, headers = f"http://{settings.bind}", {"Authorization": f"Bearer {secret}"}
-    with httpx.Client(base_url=url, headers=headers, timeout=30) as http:
-        try:
-            await_ready(http)
-            yield Api(http, process)
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
+DECLARED_S, HELD_S = 10, 4
+"""How long a file says that it is, and how long it is."""
 
 
 @pytest.fixture(scope="module")
@@ -196,25 +119,71 @@ def test_two_admins_at_once_begin_one_rerun_and_the_first_epoch_stays(host: Host
     host.plan(at="in_unit", do="run out of device memory", sequence=3)
     job_id = api.ask(host).json()["id"]
     host.await_state(job_id, JobState.FAILED)
-    first = until(lambda: api.http.get(f"/v1/jobs/{job_id}/brief.json").content)
-    kept = host.brief(job_id)
+    check_rerun(host, api, job_id, start="start", failed="engine_error", left=[0, 1, 2])
+
+
+def test_a_start_that_is_not_in_the_recording_fails_and_another_is_run_again_once(
+    host: Host, api: Api
+) -> None:
+    """The file says that it is longer than it is, and nobody has looked before the epoch does."""
+    whole = sound(DECLARED_S)
+    recording = host.take_in(whole[: len(sound(HELD_S))], filename="call.wav")
+    job_id = api.submit(recording.id, start_s=HELD_S + 1).json()["id"]
+    host.await_state(job_id, JobState.FAILED)
+    [epoch] = api.epochs(job_id)["epochs"]
+    assert epoch["start_s"] == HELD_S + 1
+    assert "the source ends at 4.000 s" in epoch["end_detail"]
+    assert host.events("entry", job_id) == []
+    for start in ("start", "last_completed", HELD_S + 1):
+        refused = api.rerun(job_id, start)
+        assert (refused.status_code, refused.json()["code"]) == (409, "at_source_end")
+    check_rerun(host, api, job_id, start=1, failed="decode_error", left=[])
+    seconds = [unit.second for unit in host.dossier(job_id).units]
+    assert [second for second in seconds if second is not None] == [1, 2, 3]
+
+
+def check_rerun(
+    host: Host, api: Api, job_id: str, *, start: str | int, failed: str, left: list[int]
+) -> None:
+    """Two admins ask for it at once; what the first epoch has left stays as it was."""
+    until(lambda: stored(host, job_id))
+    first = api.brief(job_id)
+    assert [epoch["units"] for epoch in first["provenance"]["epochs"]] == [len(left)]
+    kept = stored(host, job_id)
+    [before] = api.epochs(job_id)["epochs"]
     host.plan(is_held=True)
     answers: list[httpx.Response] = []
-    clicks = [threading.Thread(target=lambda: answers.append(api.rerun(job_id))) for _ in range(2)]
-    for click in clicks:
-        click.start()
-    for click in clicks:
-        click.join()
-    assert sorted(answer.status_code for answer in answers) == [202, 409]
+    with signed_in(host, api, "bob") as other:
+        clicks = [
+            threading.Thread(target=lambda who=who: answers.append(who.rerun(job_id, start)))
+            for who in (api, other)
+        ]
+        for click in clicks:
+            click.start()
+        for click in clicks:
+            click.join()
+    accepted, refused = sorted(answers, key=lambda answer: answer.status_code)
+    assert (accepted.status_code, accepted.json()["epoch"]) == (202, before["number"] + 1)
+    assert (refused.status_code, refused.json()["code"]) == (409, "job_not_ended")
+    assert len(api.epochs(job_id)["reruns"]) == 1
     host.plan()
     host.await_state(job_id, JobState.SUCCEEDED)
-    assert host.reasons(job_id) == ["engine_error", "completed"]
-    epochs = [epoch.number for epoch in host.dossier(job_id).epochs]
-    left = [unit.second for unit in host.dossier(job_id).units if unit.epoch == epochs[0]]
-    assert left == [0, 1, 2]
-    assert first
-    until(lambda: len(host.brief(job_id)["provenance"]["epochs"]) == 2)
-    assert [epoch["units"] for epoch in kept["provenance"]["epochs"]] == [3]
+    assert host.reasons(job_id) == [failed, "completed"]
+    assert api.epochs(job_id)["epochs"][0] == before
+    units = host.dossier(job_id).units
+    assert [unit.second for unit in units if unit.epoch == before["number"]] == left
+    until(lambda: len(stored(host, job_id)) > len(kept))
+    epochs = api.brief(job_id)["provenance"]["epochs"]
+    assert [epoch["number"] for epoch in epochs] == [before["number"], before["number"] + 1]
+    # How much of it no later epoch has done again is all that may change.
+    assert epochs[0] == first["provenance"]["epochs"][0] | {"units_kept": epochs[0]["units_kept"]}
+    assert stored(host, job_id)[: len(kept)] == kept
+
+
+def stored(host: Host, job_id: str) -> list[bytes]:
+    """Each brief of the job that was ever written, oldest first."""
+    briefs = "SELECT document FROM briefs WHERE job_id = :id ORDER BY revision"
+    return [bytes(document) for (document,) in rows(host.database, briefs, id=job_id)]
 
 
 def test_a_cancel_while_no_worker_is_there_holds_when_one_comes(
@@ -238,48 +207,3 @@ def test_a_cancel_while_no_worker_is_there_holds_when_one_comes(
         assert host.events("claim", queued) == []
         assert api.cancel(running).status_code == 409
     host.check()
-
-
-def test_clocks_that_are_wrong_and_step_end_and_repeat_nothing(
-    database_url: str, valkey_url: str, tmp_path: Path
-) -> None:
-    clocks = {name: tmp_path / f"{name}.clock" for name in ("worker", "api")}
-    clocks["worker"].write_text(str(WRONG_S))
-    clocks["api"].write_text(str(-WRONG_S))
-
-    def of(name: str) -> dict[str, str]:
-        return {**site(), clock.CLOCK: str(clocks[name])}
-
-    with opened_host(tmp_path / "host", database_url=database_url, redis_url=valkey_url) as host:
-        host.start(**of("worker"))
-        host.await_loaded()
-        with serving(host, **of("api")) as api:
-            began = datetime.now(timezone.utc)
-            host.plan(unit_s=0.15)
-            job_id = api.ask(host, count=20).json()["id"]
-            for step_s in (-WRONG_S, WRONG_S, 0):
-                seen = len(host.events("entry", job_id))
-                until(lambda seen=seen: len(host.events("entry", job_id)) > seen + 3)  # type: ignore[misc]
-                clocks["worker"].write_text(str(step_s))
-                clocks["api"].write_text(str(-step_s))
-            host.await_state(job_id, JobState.SUCCEEDED)
-            shown = api.job(job_id)
-        assert host.reasons(job_id) == ["completed"]
-        assert len(host.events("claim")) == 1
-        times = [
-            datetime.fromisoformat(value.replace("Z", "+00:00"))
-            for name, value in flat(shown)
-            if name.endswith("_at") and value is not None
-        ]
-        assert len(times) >= 2
-        for moment in times:
-            assert began - timedelta(minutes=1) < moment < began + timedelta(minutes=30)
-        host.check()
-
-
-def flat(found: Any) -> Iterator[tuple[str, Any]]:
-    for name, value in found.items():
-        if isinstance(value, dict):
-            yield from flat(value)
-        else:
-            yield name, value

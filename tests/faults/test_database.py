@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
 from pipeline.ledger.database import Database
 from pipeline.records import JobState
+from tests.faults.disk import in_place_of, log_on, on_disk, owner_of, small_disk
 from tests.faults.host import Host
 from tests.faults.servers import Servers
 from tests.hosts import until
@@ -145,8 +145,8 @@ def test_a_database_without_room_ends_the_job_and_shows_nothing_half(
     assert len(host.events("claim")) == 1
 
 
-FILLER_BYTES = 60 * 1024
-"""Of 64 KiB: each frame takes a page or more, as its folder does in some kernels."""
+FRAMES_BYTES = 64 * 1024
+"""A dozen frames of the rehearsal's, or a few where a file takes two pages."""
 
 NAMED = "SELECT sha256 FROM frames WHERE job_id = :id"
 
@@ -169,30 +169,89 @@ def test_a_disk_that_fills_up_ends_the_job_before_its_row(host: Host) -> None:
     check_evidence(host, job_id)
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)],
-        capture_output=True,
-        check=False,
-    )
-    if made.returncode != 0:
-        pytest.skip("a file system of its own cannot be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+DATA_BYTES = 64 << 20
+
+LOG_BYTES = 192 << 20
+"""More segments than are ever kept for later."""
+
+SEGMENTS_MAX = 16
+
+NO_SPACE = os.strerror(errno.ENOSPC).encode()
+"""As PostgreSQL says it, which asks the system too."""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system of its own")
+def test_a_database_on_a_disk_that_fills_up_ends_the_job_and_room_on_it_runs_the_next_one(
+    host: Host, servers: Servers
+) -> None:
+    with small_disk(DATA_BYTES, owner=owner_of(servers)) as disk, on_disk(disk, servers):
+        host.plan(unit_s=0.01)
+        full = host.submit(1000)
+        ring(host.settings)
+        host.await_entries(full, BEGUN)
+        log = servers.postgres.server.log_file
+        told = log.stat().st_size
+        disk.fill()
+        host.await_state(full, JobState.FAILED)
+        assert NO_SPACE in log.read_bytes()[told:]
+        assert host.reasons(full) == ["storage_full"]
+        left = host.units(full)
+        assert left == list(range(len(left)))
+        assert left == [key[2] for key in host.diary().of("stored") if key[0] == full]
+        ring(host.settings)
+        host.await_silence()
+        assert len(host.events("claim")) == 1
+        disk.make_room()
+        host.plan()
+        again = host.submit()
+        ring(host.settings)
+        host.await_state(again, JobState.SUCCEEDED)
+        assert len(host.events("claim", full)) == 1
+
+
+def write_log(servers: Servers) -> None:
+    """A file after the other; those that are there already are begun as well."""
+    with servers.postgres._connect("omnai") as asked:
+        for _ in range(SEGMENTS_MAX):
+            asked.execute("SELECT pg_switch_wal()")
+            asked.execute("SELECT pg_logical_emit_message(false, 'omnai', 'a new segment')")
+
+
+def test_a_database_without_room_for_its_log_goes_and_costs_no_unit_once_it_is_back(
+    host: Host, servers: Servers
+) -> None:
+    """PostgreSQL ends itself rather than a commit that it cannot write."""
+    with small_disk(LOG_BYTES, owner=owner_of(servers)) as disk, log_on(disk, servers):
+        host.plan(unit_s=0.1)
+        job_id = host.submit(LONG)
+        ring(host.settings)
+        host.await_entries(job_id, BEGUN)
+        log = servers.postgres.server.log_file
+        told = log.stat().st_size
+        disk.fill()
+        with pytest.raises(psycopg.OperationalError):
+            write_log(servers)
+        assert NO_SPACE in log.read_bytes()[told:]
+        seen = len(host.events("entry", job_id))
+        disk.make_room()
+        servers.postgres.start()
+        assert host.state(job_id) is JobState.RUNNING
+        host.await_state(job_id, JobState.SUCCEEDED)
+        assert [entry["sequence"] for entry in host.events("entry", job_id)] == host.units(job_id)
+        assert seen < len(host.units(job_id))
+        assert len(host.events("claim")) == 1
+        assert host.brief(job_id)["status"]["kind"] == "complete"
+        until(lambda: host.held() == 0)
+
+
 def test_a_file_system_that_is_full_ends_the_job_and_room_on_it_runs_the_next_one(
     host: Host,
 ) -> None:
     folder = host.settings.data_dir / "frames"
-    with small_disk(folder):
-        filler = folder / "filler"
-        filler.write_bytes(b"x" * FILLER_BYTES)
+    with (
+        small_disk(FRAMES_BYTES, owner=os.geteuid()) as disk,
+        in_place_of(folder, disk.path, aside=folder.with_name("aside")),
+    ):
+        disk.fill()
         full = host.submit(20)
         ring(host.settings)
         host.await_state(full, JobState.FAILED)
@@ -200,7 +259,7 @@ def test_a_file_system_that_is_full_ends_the_job_and_room_on_it_runs_the_next_on
         check_evidence(host, full)
         host.await_silence()
         assert len(host.events("claim")) == 1
-        filler.unlink()
+        disk.make_room()
         again = host.submit(7)
         ring(host.settings)
         host.await_state(again, JobState.SUCCEEDED)

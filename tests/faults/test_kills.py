@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,9 @@ UNIT_LIMIT_S = 3.0
 
 BEGUN = 2
 """The unit in which most faults strike."""
+
+TAKEN_BYTES = 192 * 1024**2
+"""More than any process has that has loaded what a worker loads."""
 
 
 @pytest.mark.parametrize(
@@ -116,6 +120,37 @@ def test_what_has_no_memory_left_ends_its_job_and_is_replaced(host: Host, do: st
     (pid,) = {entry["pid"] for entry in host.events("entry", first)}
     assert pid not in {entry["pid"] for entry in host.events("entry", second)}
     assert is_gone(pid)
+
+
+def badness(pid: int) -> tuple[int, int]:
+    """What the kernel goes by when it looks for whom to kill, and pages in memory."""
+    folder = Path(f"/proc/{pid}")
+    pages = int((folder / "statm").read_text().split()[1])
+    return int((folder / "oom_score").read_text()), pages
+
+
+def test_whom_the_kernel_kills_for_its_memory_is_the_one_who_takes_it_and_is_not_repeated(
+    host: Host,
+) -> None:
+    """As the kernel does: of all the host's processes the worst by its own score, while it takes
+    more, and with nothing said."""
+    host.plan(at="in_unit", do="take memory until killed", bytes=TAKEN_BYTES, sequence=BEGUN)
+    first, second = host.submit(), host.submit()
+    ring(host.settings)
+    taken = until(lambda: host.events("taken"))[0]
+    victim = max(host.pids(), key=badness)
+    assert victim == taken["pid"]
+    os.kill(victim, signal.SIGKILL)
+    host.await_state(first, JobState.FAILED)
+    assert host.reasons(first) == ["worker_lost"]
+    assert host.units(first) == list(range(BEGUN))
+    assert host.brief(first)["coverage"]["time"][0]["duration_ms"] == 1000 * BEGUN
+    host.await_state(second, JobState.SUCCEEDED)
+    ring(host.settings)
+    host.await_silence()
+    assert host.state(first) is JobState.FAILED
+    assert len(host.events("claim", first)) == 1
+    assert is_gone(victim)
 
 
 def test_a_stopped_process_that_goes_on_writes_nothing_and_calls_nothing(
