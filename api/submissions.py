@@ -21,7 +21,7 @@ from pipeline.ledger.views import JobView
 from pipeline.link import WHERE, LinkRefused, read_link
 from pipeline.portfolio import Portfolio, read_portfolio
 from pipeline.records import Request
-from pipeline.request import build_request, stream_problems
+from pipeline.request import build_request, recording_problems
 from pipeline.schedule import Schedule, build_schedule
 from worker.enqueue import ring_for as ring
 
@@ -103,7 +103,7 @@ def check(
     except InputRefused as refused:
         raise InputRefused(*problems, *refused.problems) from refused
     if isinstance(recording, Recording) and recording.probe is not None:
-        problems += stream_problems(asked.options, recording.probe)
+        problems += recording_problems(asked.options, recording.probe)
     if holdings is not None:
         problems += _context(service, asked, holdings)
     if problems or recording is None or holdings is None:

@@ -67,9 +67,19 @@ def build_request(
     )
 
 
-def stream_problems(options: Options, probe: Probe) -> list[Problem]:
-    """What speaks against the streams that were asked for, in the recording as it was probed."""
+def recording_problems(options: Options, probe: Probe) -> list[Problem]:
+    """What the recording does not have of what was asked for: streams, and the first second, by its
+    packets."""
     problems: list[Problem] = []
+    end_ms = probe.packet_end_ms
+    if end_ms is not None and options.start_s * 1000 >= max(end_ms, 1):
+        _refuse(
+            problems,
+            "start_past_end",
+            "/options/start_s",
+            f"second {options.start_s} is at or after the end of the recording; 0 to"
+            f" {max(end_ms - 1, 0) // 1000} are accepted",
+        )
     for kind, index in (("audio", options.audio_stream), ("video", options.video_stream)):
         usable = [s for s in probe.streams if s.kind == kind and s.is_usable]
         if index is None or index in [stream.index for stream in usable]:

@@ -29,7 +29,10 @@ OF_ALL_FILES = frozenset(
 OF_THE_MOMENT = PASSING | {"idempotency_in_flight", "upload_gone", "upload_unknown"}
 """Also an upload that was given up, or expired, while its sender was away."""
 
-OF_THE_FILE = ("/recording_id", "/options/audio_stream", "/options/video_stream")
+OF_THE_FILE = (
+    *("/recording_id", "/options/start_s"),
+    *("/options/audio_stream", "/options/video_stream"),
+)
 """What of a submission a file decides; all else is the request's own."""
 
 

@@ -72,6 +72,12 @@ def test_a_stream_that_the_recording_does_not_have_is_refused_at_its_place(
     assert "1 (aac), 2 (aac) or null" in answer.text
 
 
+def test_a_first_second_past_the_end_is_refused_at_once(ada: Person, two_sounds: str) -> None:
+    answer = ada.submit(two_sounds, options={"start_s": 4000})
+    assert answer.status_code == 422
+    assert codes(answer) == {"/options/start_s": "start_past_end"}
+
+
 def test_the_document_describes_them(ada: Person) -> None:
     document = ada.get("/openapi.json").get_json()
     body = document["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.errors import InputRefused
 from pipeline.ledger.documents import from_document
 from pipeline.records import MediaStream, Options, Probe, Request
-from pipeline.request import build_request, stream_problems
+from pipeline.request import build_request, recording_problems
 
 ENGINES = ("minicpmo", "rehearsal")
 
@@ -194,13 +194,13 @@ def test_options_of_a_job_from_before_streams_could_be_chosen_are_read() -> None
     assert not options.is_stream_chosen
 
 
-def probe(*streams: MediaStream) -> Probe:
+def probe(*streams: MediaStream, end_ms: int | None = None) -> Probe:
     return Probe(
         format="mov",
         size_bytes=1,
         origin_ms=0,
         declared_duration_ms=None,
-        packet_end_ms=None,
+        packet_end_ms=end_ms,
         streams=streams,
     )
 
@@ -226,9 +226,32 @@ def test_a_stream_that_the_recording_does_not_have_is_refused_with_those_it_has(
 ) -> None:
     cover = stream(3, "video", is_usable=False)
     found = probe(stream(0, "video"), stream(1, "audio"), stream(2, "audio"), cover)
-    refused = stream_problems(options, found)
+    refused = recording_problems(options, found)
     assert [problem.code for problem in refused] == ["stream_unknown"] * len(told)
     for problem, words in zip(refused, told, strict=True):
         assert words in problem.message
-    sound = stream_problems(Options(video_stream=0), probe(stream(0, "audio")))
+    sound = recording_problems(Options(video_stream=0), probe(stream(0, "audio")))
     assert "null, for it has none" in sound[0].message
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_ms", "accepted"),
+    [
+        (71, 71_001, None),
+        (71, 71_000, "0 to 70 are accepted"),
+        (90, 71_001, "0 to 71 are accepted"),
+        (0, 0, None),
+        (1, 0, "0 to 0 are accepted"),
+        (90, None, None),
+    ],
+)
+def test_a_first_second_that_the_recording_does_not_have_is_refused(
+    start_s: int, end_ms: int | None, accepted: str | None
+) -> None:
+    refused = recording_problems(Options(start_s=start_s), probe(end_ms=end_ms))
+    if accepted is None:
+        assert refused == []
+        return
+    [problem] = refused
+    assert (problem.code, problem.where) == ("start_past_end", "/options/start_s")
+    assert accepted in problem.message

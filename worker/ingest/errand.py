@@ -26,7 +26,7 @@ from pipeline.ledger.errors import (
 )
 from pipeline.ledger.fetches import Claim, Version
 from pipeline.records import EndReason
-from pipeline.request import stream_problems
+from pipeline.request import recording_problems
 from pipeline.settings import Settings
 from worker.enqueue import ring_for
 from worker.ingest.connect import FetchStopped, Internet, Patience, Watch
@@ -130,7 +130,7 @@ class Errand:
         probe = intake.examine(self._blobs, received, limits=self._settings.media)
         if not fetches.renew(self._database, claim, lease_s=self._pace.lease_s):
             raise FetchLost  # before the bytes get a name of their own
-        problems = stream_problems(claim.options, probe)
+        problems = recording_problems(claim.options, probe)
         refusal = "; ".join(problem.message for problem in problems) or None
         intake.store(
             self._database,
@@ -142,7 +142,7 @@ class Errand:
             ),
         )
         if problems:
-            _tell(claim, "A recording has no such streams as its job asks for.", problems[0].code)
+            _tell(claim, "A recording lacks what its job asks for.", problems[0].code)
             return
         _tell(claim, "A recording was fetched.", "fetched")
         ring_for(self._settings, self._database, claim.job_id)
