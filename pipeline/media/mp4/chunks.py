@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.media.mp4.boxes import Unclear
+from pipeline.media.mp4.boxes import Box, Unclear
 from pipeline.media.mp4.numbers import INTEGERS, Numbers
 
 SAMPLES_AT_ONCE = 8192
@@ -40,18 +40,24 @@ class Stretch:
 class Chunks:
     """The tables of chunks (ISO/IEC 14496-12, 8.7)."""
 
-    def __init__(self, *, counts: Numbers, offsets: Numbers, sizes: Numbers) -> None:
+    def __init__(
+        self, *, counts: Numbers, offsets: Numbers, sizes: Numbers, descriptions: int
+    ) -> None:
+        """No chunk may be of a sample description beyond so many."""
         self._counted = counts
         self._offsets = offsets
         self._sizes = sizes
         self.count = offsets.rows
+        self.descriptions = descriptions
         self.samples = sizes.rows
 
-    def check(self, *, file_bytes: int) -> None:
-        """Raises Unclear unless chunks lie one after the other, each with all its samples, none of
-        which is empty.
+    def check(self, *, index: Box, file_bytes: int, file_end: int) -> int:
+        """How many samples begin within so many bytes.
+
+        Raises Unclear unless chunks lie one after the other, outside of the index and before
+        `file_end`, each with all its samples, none of which is empty.
         """
-        reached = 0
+        reached = present = 0
         for chunk, sample, counts in self._counts():
             for some, some_sample, n in _portions(chunk, sample, counts):
                 offsets = self._offsets.read(some, len(n))
@@ -59,9 +65,16 @@ class Chunks:
                 ends = offsets + np.add.reduceat(sizes, n.cumsum() - n)
                 if sizes.min() < 1 or offsets[0] < reached or (offsets[1:] < ends[:-1]).any():
                     raise Unclear
+                if ((offsets < index.end) & (ends > index.at)).any():
+                    raise Unclear
                 reached = int(ends[-1])
-        if reached > file_bytes:
+                if offsets[0] < file_bytes:
+                    bases = np.repeat(offsets - (sizes.cumsum() - sizes)[n.cumsum() - n], n)
+                    begins = bases + sizes.cumsum() - sizes
+                    present = some_sample + int(np.searchsorted(begins, file_bytes))
+        if reached > file_end:
             raise Unclear
+        return present
 
     def chunks_of(self, samples: Iterable[int]) -> dict[int, Chunk]:
         """The chunk that each of these samples is in."""
@@ -85,8 +98,8 @@ class Chunks:
     def cut_counts(self, stretches: Sequence[Stretch]) -> bytes:
         """The table of samples a chunk (8.7.4) of these chunks alone, its head left out."""
         counts = np.concatenate([self._counts_of(s.chunk, s.chunk_end) for s in stretches])
-        firsts = np.flatnonzero(np.diff(counts, prepend=0))
-        rows = np.stack((firsts + 1, counts[firsts], np.ones_like(firsts)), axis=1)
+        firsts = np.flatnonzero(np.diff(counts, axis=0, prepend=0).any(axis=1))
+        rows = np.column_stack((firsts + 1, counts[firsts]))
         return len(rows).to_bytes(4, "big") + rows.astype(">u4").tobytes()
 
     def cut_offsets(self, stretches: Sequence[Stretch]) -> bytes:
@@ -116,11 +129,11 @@ class Chunks:
             raise Unclear
 
     def _counts_of(self, chunk: int, chunk_end: int) -> INTEGERS:
-        """How many samples each of these chunks has."""
+        """How many samples each of these chunks has, and of which description they are."""
         entry = self._counted.rank(chunk + 1) - 1
         table = self._counted.read(entry, min(chunk_end - chunk, self._counted.rows - entry))
         wanted = np.arange(chunk + 1, chunk_end + 1)
-        found: INTEGERS = table[np.searchsorted(table[:, 0], wanted, "right") - 1, 1]
+        found: INTEGERS = table[np.searchsorted(table[:, 0], wanted, "right") - 1, 1:]
         return found
 
     def _entries(self, entry: int) -> tuple[INTEGERS, INTEGERS]:
@@ -129,7 +142,8 @@ class Chunks:
         table = self._counted.read(entry, n)
         firsts, counts, formats = table[:, 0] - 1, table[:, 1], table[:, 2]
         if (
-            (formats != 1).any()
+            (formats < 1).any()
+            or (formats > self.descriptions).any()
             or (counts < 1).any()
             or (counts > CHUNK_SAMPLES_MAX).any()
             or (np.diff(firsts) <= 0).any()

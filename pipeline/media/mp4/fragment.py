@@ -40,6 +40,8 @@ class TrackFragment:
     """When the first of them is decoded, in ticks."""
     last_time: int
     """When the last of them is."""
+    before: int
+    """By how many ticks one is presented before it is decoded, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,7 @@ class _Run:
     end: int
     ticks: int
     last_ticks: int
+    before: int
 
 
 def read_fragment(
@@ -67,6 +70,24 @@ def read_fragment(
     return found
 
 
+def read_segments(data: bytes) -> int:
+    """The number of the track that a `sidx` box (8.16.3) is of.
+
+    Raises Unclear where FFmpeg would not read it: it then gives up the file.
+    """
+    version = data[HEAD_BYTES]
+    track, scale = struct.unpack_from(">II", data, HEAD_BYTES + 4)
+    time, offset = struct.unpack_from(">QQ" if version else ">II", data, HEAD_BYTES + 12)
+    at = HEAD_BYTES + (28 if version else 20)
+    (count,) = struct.unpack_from(">H", data, at + 2)
+    if version > 1 or not 0 < scale < 1 << 31 or max(time, offset) >= 1 << 62 or not count:
+        raise Unclear
+    rows = np.frombuffer(data, ">u4", 3 * count, at + 4)
+    if (rows[::3] >= 1 << 31).any():  # of one more box of this kind
+        raise Unclear
+    return int(track)
+
+
 def _read_track(
     data: bytes, start: int, stop: int, *, at: int, end: int, defaults: Mapping[int, Defaults]
 ) -> TrackFragment:
@@ -76,7 +97,7 @@ def _read_track(
     track, base, common = _read_header(data, boxes[0][1], at, defaults)
     time = reached = int.from_bytes(data[boxes[1][1] + 4 : boxes[1][2]], "big")
     place = base
-    samples = last_time = 0
+    samples = last_time = before = 0
     for kind, first, last in boxes[2:]:
         if kind != b"trun":
             raise Unclear
@@ -87,7 +108,10 @@ def _read_track(
         place = run.end
         last_time = reached + run.ticks - run.last_ticks
         reached += run.ticks
-    return TrackFragment(track=track, samples=samples, time=time, last_time=last_time)
+        before = max(before, run.before)
+    return TrackFragment(
+        track=track, samples=samples, time=time, last_time=last_time, before=before
+    )
 
 
 def _read_header(
@@ -96,13 +120,17 @@ def _read_header(
     """The track's number, where its offsets begin, and what its samples have in common."""
     flags, track = struct.unpack_from(">II", data, first)
     common = defaults.get(track)
-    if common is None or flags & DESCRIPTION or not flags & (BASE | BASE_IS_FRAGMENT):
+    if common is None or not flags & (BASE | BASE_IS_FRAGMENT):
         raise Unclear
     place = first + 8
     base = at
     if flags & BASE:
         (base,) = struct.unpack_from(">Q", data, place)
         place += 8
+    if flags & DESCRIPTION:
+        if data[place : place + 4] != b"\0\0\0\1":
+            raise Unclear  # of only one, `stsd` tells
+        place += 4
     duration, size = common.duration, common.size
     if flags & DURATION:
         (duration,) = struct.unpack_from(">I", data, place)
@@ -125,7 +153,7 @@ def _read_run(
     if not count or last - at != 4 * count * len(fields):
         raise Unclear
     rows = np.frombuffer(data, ">u4", count * len(fields), at).reshape(count, len(fields))
-    is_before = False
+    before = 0
     ticks, last_ticks, least_ticks = common.duration * count, common.duration, common.duration
     length, least = common.size * count, common.size
     for column, field in enumerate(fields):
@@ -137,12 +165,18 @@ def _read_run(
             sizes = rows[:, column].astype(np.int64)
             length, least = int(sizes.sum()), int(sizes.min())
         elif field == LATER:
-            is_before = bool((rows[:, column] >= 1 << 31).any())
-    # One presented before it is decoded would move all that FFmpeg gives, and one that lasts no
-    # time lasts up to the next, which may be in another part.
-    if least < 1 or least_ticks < 1 or is_before:
+            before = max(-int(rows[:, column].astype(np.uint32).view(np.int32).min()), 0)
+    # One that lasts no time lasts up to the next, which may be in another part.
+    if least < 1 or least_ticks < 1:
         raise Unclear
-    return _Run(samples=count, start=place, end=place + length, ticks=ticks, last_ticks=last_ticks)
+    return _Run(
+        samples=count,
+        start=place,
+        end=place + length,
+        ticks=ticks,
+        last_ticks=last_ticks,
+        before=before,
+    )
 
 
 def _boxes(data: bytes, start: int, stop: int) -> Iterator[tuple[bytes, int, int]]:

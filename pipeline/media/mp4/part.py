@@ -35,6 +35,8 @@ class Part:
     view: Patched
     bounds: tuple[Bounds | None, ...]
     """None for a stream that is neither sound nor picture."""
+    only: int | None = None
+    """The one stream that is wanted of those that are shown."""
 
 
 class Divided(Protocol):

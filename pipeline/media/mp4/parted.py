@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from pipeline.media.mp4.part import Divided
 
-CODECS = frozenset({"h264", "hevc", "aac", "opus", "libopus", "alac", "flac"})
+CODECS = frozenset(
+    {"h264", "hevc", "vp9", "av1", "libdav1d", "aac", "opus", "libopus", "alac", "flac"}
+)
 """Whose packets do not depend on those read before them."""
 
 
@@ -83,6 +85,10 @@ class Parted:
                     if not self._left:
                         break
                     continue
+                if self._part.only is not None:
+                    if index != self._part.only:
+                        continue
+                    packet.stream = self._first.streams[0]
                 yield packet
             self._next()
 

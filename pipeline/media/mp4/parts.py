@@ -9,151 +9,38 @@ which it tells where they end, and of the part that is wanted between them.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 from pipeline.media.container import walk_boxes
-from pipeline.media.mp4.boxes import Box, Unclear, body, children, make, only, read_at, with_others
-from pipeline.media.mp4.chunks import Chunk, Stretch
+from pipeline.media.mp4.boxes import (
+    HEAD_BYTES,
+    Box,
+    Unclear,
+    body,
+    children,
+    make,
+    only,
+    read_at,
+    with_others,
+)
+from pipeline.media.mp4.divided_track import DividedTrack, scale_of
 from pipeline.media.mp4.part import (
     FROM_SAMPLES,
     PART_SAMPLES,
     SAMPLES_MAX,
-    TAIL_SAMPLES_MAX,
     Bounds,
     Part,
 )
 from pipeline.media.mp4.patched import PASSED_OVER, Patched
-from pipeline.media.mp4.sample_tables import SampleTables
-from pipeline.media.mp4.sample_times import LAGS, Mark
-
-HEAD_S = 20
-"""What is shown of the beginning, after what an edit list leaves out, and of the end before it."""
-
-AHEAD_S_MAX = 5
-"""By how much presentation may follow decoding, for that to hold all that an edit list changes."""
-
-HEAD_SAMPLES = 128
-
-LEAD_SAMPLES_MAX = 1000
-"""Of a part, how far before it the sample that can be decoded alone is looked for."""
 
 TRACKS_MAX = 64
 
-
-class _Track:
-    """One track that is cut into parts."""
-
-    def __init__(self, descriptor: int, box: Box, *, movie_scale: int, is_sound: bool) -> None:
-        self._descriptor = descriptor
-        self._box = box
-        inner = children(descriptor, box)
-        self._media = only(inner, b"mdia")
-        media = children(descriptor, self._media)
-        self._information = only(media, b"minf")
-        self._table = only(children(descriptor, self._information), b"stbl")
-        self.tables = SampleTables(descriptor, self._table)
-        self._scale = _scale(body(descriptor, only(media, b"mdhd")))
-        start, end = self._edit(inner, movie_scale)
-        tables = self.tables
-        if start and not tables.times.is_reordered and (not is_sound or start > self._scale):
-            # FFmpeg leaves samples out before the edit, and not their durations (seen with 8.1).
-            raise Unclear
-        if tables.times.ahead_ticks > AHEAD_S_MAX * self._scale:
-            raise Unclear
-        head_time = start + HEAD_S * self._scale
-        tail_time = min(end, tables.times.ticks) - HEAD_S * self._scale
-        if tail_time <= head_time:
-            raise Unclear
-        times = tables.times.look((head_time, tail_time))
-        try:
-            self._head = max(times.by_time[head_time], HEAD_SAMPLES)
-            self._tail = min(times.by_time[tail_time], tables.samples - HEAD_SAMPLES)
-        except KeyError:
-            raise Unclear from None
-        if self._tail <= self._head or tables.samples - self._tail > TAIL_SAMPLES_MAX:
-            raise Unclear
-        self._ahead_at = times.ahead_at
-
-    def _edit(self, inner: list[Box], movie_scale: int) -> tuple[int, int]:
-        """From when to when the edit list (8.6.6) shows the track, in its ticks. Raises Unclear."""
-        edits = [box for box in inner if box.kind == b"edts"]
-        if not edits:
-            return 0, self.tables.times.ticks
-        data = body(
-            self._descriptor, only(children(self._descriptor, only(edits, b"edts")), b"elst")
-        )
-        wide = data[0] == 1
-        width = 8 if wide else 4
-        size = 2 * width + 4
-        count = int.from_bytes(data[4:8], "big")
-        if data[0] > 1 or count == 0 or len(data) != 8 + size * count:
-            raise Unclear
-        rows = [data[8 + size * row :][:size] for row in range(count)]
-        if any(row[width : 2 * width] != b"\xff" * width for row in rows[:-1]):  # not empty
-            raise Unclear
-        length = int.from_bytes(rows[-1][:width], "big")
-        start = int.from_bytes(rows[-1][width : 2 * width], "big", signed=True)
-        if start < 0 or not length or not movie_scale or rows[-1][-4:] != b"\0\1\0\0":
-            raise Unclear
-        return start, start + length * self._scale // movie_scale
-
-    def plan(self, parts: int) -> None:
-        """Divide it; chunks are left whole."""
-        tables = self.tables
-        step = -(-tables.samples // parts)
-        starts = [min(step * part, tables.samples - 1) for part in range(parts)]
-        chunks = tables.chunks.chunks_of(
-            [*starts, self._head, self._tail, *self._around_ahead(), tables.samples - 1]
-        )
-        own = [chunks[start] for start in starts]
-        leads = [self._lead(chunk.sample) for chunk in own]
-        chunks |= tables.chunks.chunks_of(leads)
-        head, tail = chunks[self._head], chunks[self._tail]
-        low, high = (chunks[sample] for sample in self._around_ahead())
-        self._parts: list[tuple[Stretch, ...]] = []
-        self._bounds: list[Bounds] = []
-        for part, (first, lead) in enumerate(zip(own, leads, strict=True)):
-            after = own[part + 1] if part + 1 < parts else None
-            # What follows is shown as well: how long a sample lasts, the next one says.
-            last = chunks[tables.samples - 1] if after is None else after
-            wanted = [(chunks[lead], last), (chunks[0], head), (tail, chunks[tables.samples - 1])]
-            if part == 0:
-                wanted.append((low, high))
-            self._parts.append(_union(wanted))
-            start = tables.chunks.place_of(first.index) if part else 0
-            end = None if after is None else tables.chunks.place_of(after.index)
-            self._bounds.append(Bounds(start=start, end=end))
-        edges = [
-            edge
-            for stretches in self._parts
-            for s in stretches
-            for edge in (s.sample, s.sample_end)
-        ]
-        self._marks: dict[int, Mark] = tables.times.marks(edges)
-        self.cut(0)
-        self.cut(parts - 1)  # of all, that which lies farthest from the beginning
-
-    def _around_ahead(self) -> tuple[int, int]:
-        return max(self._ahead_at - LAGS, 0), self._ahead_at
-
-    def _lead(self, sample: int) -> int:
-        found = self.tables.sync_before(sample)
-        return found if sample - found <= LEAD_SAMPLES_MAX else sample
-
-    def bounds(self, part: int) -> Bounds:
-        return self._bounds[part]
-
-    def cut(self, part: int) -> bytes:
-        """The track's box with the tables of one part. Raises Unclear."""
-        table = self.tables.cut(self._parts[part], self._marks)
-        information = self._with(self._information, self._table, table)
-        media = self._with(self._media, self._information, information)
-        return self._with(self._box, self._media, media)
-
-    def _with(self, box: Box, inner: Box, made: bytes) -> bytes:
-        boxes = children(self._descriptor, box)
-        return make(box.kind, with_others(self._descriptor, boxes, {inner: made}))
+CUT_APART_S = Fraction(7, 10)
+"""By how much the tracks of a file that is cut may end at different times. FFmpeg reads tracks by
+their places in the file while they are within a second of each other, and else by their times; it
+stops at the first sample that is missing.
+"""
 
 
 class Parts:
@@ -162,13 +49,14 @@ class Parts:
     def __init__(self, path: str) -> None:
         """Raises Unclear where the file is short, or its index is not taken to pieces here."""
         self._path = path
-        self._index = _index(path)
+        self._index, self._end = _index(path)
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._is_cut = self._end > os.fstat(self._descriptor).st_size
         self.count = 0
         self._boxes = children(self._descriptor, self._index)
         if any(box.kind in (b"mvex", b"cmov") for box in self._boxes):
             raise Unclear
-        scale = _scale(body(self._descriptor, only(self._boxes, b"mvhd")))
+        scale = scale_of(body(self._descriptor, only(self._boxes, b"mvhd")))
         boxes = [box for box in self._boxes if box.kind == b"trak"]
         if len(boxes) > TRACKS_MAX:
             raise Unclear
@@ -176,11 +64,16 @@ class Parts:
         samples = sum(track.tables.samples for track in self.tracks if track is not None)
         if not FROM_SAMPLES <= samples <= SAMPLES_MAX:
             raise Unclear
+        if self._is_cut:
+            samples = self._check_cut()
         count = -(-samples // PART_SAMPLES)
         for track in self.tracks:
             if track is not None:
                 track.plan(count)
         self.count = count
+        if self._is_cut:
+            for number in range(count):
+                self._in_place(number, None)
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
@@ -188,6 +81,39 @@ class Parts:
 
     def part(self, number: int, *, only_track: int | None = None) -> Part:
         """One part of all tracks, or of one that is sound or pictures, as if it had no other."""
+        if self._is_cut:
+            patch, bounds = self._in_place(number, only_track)
+            return Part(view=Patched(self._path, [patch]), bounds=bounds)
+        index, bounds = self._cut(number, only_track)
+        patch = self._index.at + 4, PASSED_OVER
+        return Part(view=Patched(self._path, [patch], tail=index), bounds=bounds)
+
+    def _check_cut(self) -> int:
+        """How many samples are left. Raises Unclear unless all tracks end together."""
+        tracks = [track for track in self.tracks if track is not None]
+        missing = [t.present_until() for t in tracks if t.tables.present < t.tables.samples]
+        if len(tracks) < len(self.tracks):
+            raise Unclear
+        latest = max(track.present_until() for track in tracks)
+        if missing and latest - min(missing) > CUT_APART_S:
+            raise Unclear
+        return sum(track.tables.present for track in tracks)
+
+    def _in_place(
+        self, number: int, only_track: int | None
+    ) -> tuple[tuple[int, bytes], tuple[Bounds | None, ...]]:
+        """The index of a part where that of all was. Raises Unclear where it does not fit.
+
+        What is cut off is missed then as in the whole: nothing follows the file's end.
+        """
+        index, bounds = self._cut(number, only_track)
+        left = self._index.size - len(index)
+        if left < HEAD_BYTES:
+            raise Unclear
+        return (self._index.at, index + left.to_bytes(4, "big") + PASSED_OVER), bounds
+
+    def _cut(self, number: int, only_track: int | None) -> tuple[bytes, tuple[Bounds | None, ...]]:
+        """The index of one part, and which samples are the part's own."""
         boxes: list[Box] = []
         made: dict[Box, bytes] = {}
         bounds: list[Bounds | None] = []
@@ -202,20 +128,28 @@ class Parts:
                     made[box] = track.cut(number)
                 bounds.append(None if track is None else track.bounds(number))
             boxes.append(box)
-        tail = make(b"moov", with_others(self._descriptor, boxes, made))
-        view = Patched(self._path, [(self._index.at + 4, PASSED_OVER)], tail=tail)
-        return Part(view=view, bounds=tuple(bounds))
+        return make(b"moov", with_others(self._descriptor, boxes, made)), tuple(bounds)
 
-    def _track(self, box: Box, *, movie_scale: int) -> _Track | None:
+    def _track(self, box: Box, *, movie_scale: int) -> DividedTrack | None:
         media = only(children(self._descriptor, box), b"mdia")
         handler = body(self._descriptor, only(children(self._descriptor, media), b"hdlr"))[8:12]
         if handler not in (b"vide", b"soun"):
             return None
-        return _Track(self._descriptor, box, movie_scale=movie_scale, is_sound=handler == b"soun")
+        return DividedTrack(
+            self._descriptor,
+            box,
+            index=self._index,
+            movie_scale=movie_scale,
+            is_sound=handler == b"soun",
+            file_end=self._end,
+        )
 
 
-def _index(path: str) -> Box:
-    """The one index of a file that ends where its boxes do, and is not written in fragments."""
+def _index(path: str) -> tuple[Box, int]:
+    """The one index of a file that is not written in fragments, and where its boxes end.
+
+    That is the file's own end, or beyond it where samples that follow the index are cut off.
+    """
     size = Path(path).stat().st_size
     reached = 0
     index = None
@@ -230,7 +164,7 @@ def _index(path: str) -> Box:
             raise Unclear
         reached = at + length
         last = at
-    if index is None or reached != size:
+    if index is None or (reached != size and (kind != b"mdat" or reached < size)):
         raise Unclear
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -240,33 +174,4 @@ def _index(path: str) -> Box:
                 raise Unclear
     finally:
         os.close(descriptor)
-    return index
-
-
-def _scale(header: bytes) -> int:
-    """Ticks a second, of a movie's header or a track's (8.2.2, 8.4.2)."""
-    at = 20 if header[0] == 1 else 12
-    return int.from_bytes(header[at : at + 4], "big")
-
-
-def _union(wanted: list[tuple[Chunk, Chunk]]) -> tuple[Stretch, ...]:
-    """Chunks from one up to and with another, in order, none of them twice."""
-    found: list[Stretch] = []
-    for first, last in sorted(wanted, key=lambda pair: pair[0].index):
-        made = Stretch(
-            chunk=first.index,
-            chunk_end=last.index + 1,
-            sample=first.sample,
-            sample_end=last.sample_end,
-        )
-        if found and made.chunk <= found[-1].chunk_end:
-            before = found.pop()
-            made = replace(
-                made,
-                chunk=before.chunk,
-                chunk_end=max(made.chunk_end, before.chunk_end),
-                sample=before.sample,
-                sample_end=max(made.sample_end, before.sample_end),
-            )
-        found.append(made)
-    return tuple(found)
+    return index, reached

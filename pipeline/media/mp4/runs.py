@@ -35,8 +35,9 @@ class Totals:
 class Runs:
     """Times to decode or to present (ISO/IEC 14496-12, 8.6.1): a count and a value a row."""
 
-    def __init__(self, table: Numbers) -> None:
+    def __init__(self, table: Numbers, *, is_signed: bool = False) -> None:
         self._table = table
+        self._is_signed = is_signed
         self.entries = table.rows
 
     def totals(self) -> Totals:
@@ -76,4 +77,7 @@ class Runs:
 
     def _read(self, first: int, entries: int) -> tuple[INTEGERS, INTEGERS]:
         pairs = self._table.read(first, min(entries, self.entries - first))
-        return pairs[:, 0].copy(), pairs[:, 1].copy()
+        counts, values = pairs[:, 0].copy(), pairs[:, 1].copy()
+        if self._is_signed:
+            values[values >= 1 << 31] -= 1 << 32
+        return counts, values

@@ -14,8 +14,12 @@ from pipeline.media.mp4.part import SAMPLES_MAX
 from pipeline.media.mp4.runs import Runs
 from pipeline.media.mp4.sample_times import Mark, SampleTimes
 
-FORMATS = frozenset({b"avc1", b"hvc1", b"mp4a", b"Opus", b"alac", b"fLaC"})
+FORMATS = frozenset(
+    {b"avc1", b"avc3", b"hvc1", b"hev1", b"vp09", b"av01", b"mp4a", b"Opus", b"alac", b"fLaC"}
+)
 """Sample entries whose samples FFmpeg gives one by one, each as it is in the file."""
+
+DESCRIPTIONS_MAX = 64
 
 GROUPS = (b"sbgp", b"sgpd")
 
@@ -33,14 +37,17 @@ ROWS_AT_ONCE = 8192
 class SampleTables:
     """Of one track. All is read from the file when it is asked for; nothing of it is kept."""
 
-    def __init__(self, descriptor: int, table: Box) -> None:
-        """Raises Unclear where the sample table (`stbl`) is one that is not cut down here."""
+    def __init__(self, descriptor: int, table: Box, *, index: Box, file_end: int) -> None:
+        """Raises Unclear where the sample table (`stbl`) is one that is not cut down here.
+
+        No sample may lie beyond `file_end`, which the file itself may not reach.
+        """
         self._descriptor = descriptor
         self._boxes = children(descriptor, table)
         kinds = [box.kind for box in self._boxes if box.kind not in GROUPS]
         if not set(kinds) <= TABLES or len(set(kinds)) != len(kinds):
             raise Unclear
-        self._check_format(only(self._boxes, b"stsd"))
+        descriptions = count_descriptions(body(descriptor, only(self._boxes, b"stsd")))
         self._check_groups()
         is_wide = b"co64" in kinds
         sizes = self._sizes(only(self._boxes, b"stsz"))
@@ -49,17 +56,25 @@ class SampleTables:
             counts=self._numbers(b"stsc", columns=3),
             offsets=self._numbers(b"co64" if is_wide else b"stco", is_wide=is_wide),
             sizes=sizes,
+            descriptions=descriptions,
         )
         self.times = SampleTimes(
             samples=self.samples,
-            decode=self._runs(b"stts"),
-            present=self._runs(b"ctts") if b"ctts" in kinds else None,
+            decode=Runs(self._numbers(b"stts", columns=2)),
+            present=(
+                Runs(self._numbers(b"ctts", columns=2), is_signed=True)
+                if b"ctts" in kinds
+                else None
+            ),
         )
         self._sync = self._numbers(b"stss") if b"stss" in kinds else None
         if b"sdtp" in kinds and only(self._boxes, b"sdtp").size != 12 + self.samples:
             raise Unclear
         self._check_sync()
-        self.chunks.check(file_bytes=os.fstat(descriptor).st_size)
+        self.present = self.chunks.check(
+            index=index, file_bytes=os.fstat(descriptor).st_size, file_end=file_end
+        )
+        """How many samples the file has; the last may be cut off."""
 
     def sync_before(self, sample: int) -> int:
         """The last sample at or before this one that can be decoded alone."""
@@ -97,11 +112,6 @@ class SampleTables:
             made.append(make(box.kind, read_at(self._descriptor, box.at + 8, 4) + table))
         return make(b"stbl", b"".join(made))
 
-    def _check_format(self, box: Box) -> None:
-        data = body(self._descriptor, box)
-        if len(data) < 16 or int.from_bytes(data[4:8], "big") != 1 or data[12:16] not in FORMATS:
-            raise Unclear
-
     def _check_groups(self) -> None:
         for box in self._boxes:
             if box.kind in GROUPS:
@@ -124,9 +134,6 @@ class SampleTables:
         return Numbers(
             descriptor=self._descriptor, at=box.at + 16, rows=rows, columns=columns, is_wide=is_wide
         )
-
-    def _runs(self, kind: bytes) -> Runs:
-        return Runs(self._numbers(kind, columns=2))
 
     def _check_sync(self) -> None:
         if self._sync is None:
@@ -156,3 +163,16 @@ class SampleTables:
             os.pread(self._descriptor, s.sample_end - s.sample, box.at + 12 + s.sample)
             for s in stretches
         )
+
+
+def count_descriptions(data: bytes) -> int:
+    """How many the body of `stsd` (8.5.2) has, all of one kind. Raises Unclear."""
+    count, at = int.from_bytes(data[4:8], "big"), 8
+    if not 1 <= count <= DESCRIPTIONS_MAX:
+        raise Unclear
+    for _ in range(count):
+        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        if size < 16 or at + size > len(data) or kind != data[12:16] or kind not in FORMATS:
+            raise Unclear
+        at += size
+    return count

@@ -20,6 +20,8 @@ AHEAD_MAX = 16
 
 LAGS = 2 * AHEAD_MAX
 
+EARLIEST = -(1 << 62)
+
 
 @dataclass
 class Times:
@@ -57,20 +59,32 @@ class SampleTimes:
             raise Unclear  # single samples of sound, which FFmpeg puts together
         self.ticks = deltas.sum
         """From the first sample's time to the last one's end."""
-        self.ahead_ticks = 0
-        """By how much presentation follows decoding at most."""
+        self.apart_ticks = 0
+        """By how much presentation follows decoding, or decoding presentation, at most."""
+        self._before_ticks = 0
         self.is_reordered = present is not None
         if present is not None:
             shifts = present.totals()
-            if shifts.samples != samples or shifts.has_empty or shifts.most >= 1 << 31:
+            if shifts.samples != samples or shifts.has_empty:
                 raise Unclear
-            self.ahead_ticks = shifts.most
+            self._before_ticks = max(-shifts.least, 0)
+            self.apart_ticks = max(shifts.most, self._before_ticks)
+
+    def check_beginning(self, samples: int) -> None:
+        """Raises Unclear unless so many show by how much decoding follows presentation at most.
+
+        By as much FFmpeg moves the times of all, going by every entry but the last two.
+        """
+        if self._present is not None and self._before_ticks:
+            _, shifts, _ = self._present.take(Cursor(), samples)
+            if -int(shifts[:-2].min(initial=0)) != self._before_ticks:
+                raise Unclear
 
     def look(self, wanted: Sequence[int]) -> Times:
         """One pass over the times of all samples. Raises Unclear where they run wild."""
         found = Times()
         left = sorted(wanted)
-        most, passed = -1, -1
+        most, passed = -1, EARLIEST
         recent: INTEGERS = np.empty(0, np.int64)
         for first, decoded, shown in self._shown():
             while left and left[0] <= decoded[-1]:
@@ -86,9 +100,14 @@ class SampleTimes:
             if ahead.max() > most:
                 most = int(ahead.max())
                 found.ahead_at = base + int(ahead.argmax())
-            passed = max(passed, int(recent[:-LAGS].max(initial=-1)))
+            passed = max(passed, int(recent[:-LAGS].max(initial=EARLIEST)))
             recent = recent[-LAGS:]
         return found
+
+    @property
+    def first_shift(self) -> int:
+        """By how many ticks the first sample is presented after it is decoded."""
+        return 0 if self._present is None else int(self._present.take(Cursor(), 1)[1][0])
 
     def marks(self, samples: Iterable[int]) -> dict[int, Mark]:
         """Where the tables stand at each of these samples, which they are cut at."""

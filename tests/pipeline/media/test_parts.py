@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,17 +12,11 @@ from pipeline.media.container import open_container
 from pipeline.media.mp4 import fragments, parts
 from pipeline.media.mp4.parted import Parted, find_parts
 from pipeline.media.mp4.parts import Parts
-from pipeline.media.scan import packets_of
-from tests.clips import AAC, H264, H264_BFRAMES, Clips, clips, greys, tones
+from tests.clips import AAC, H264, H264_BFRAMES, Clips, clips
+from tests.pipeline.media.divided import BOTH, SOUND, check_same, packets, small
 from tests.pipeline.media.watched import Watched, watch
 
-__all__ = ["clips"]
-
-SECONDS = 15
-
-SOUND, PICTURES = tones(SECONDS), greys(SECONDS)
-
-BOTH = (*SOUND, *PICTURES, "-g", "20")
+__all__ = ["clips", "small"]
 
 TWO_SOUNDS = ("-map", "1:v", "-map", "0:a", "-map", "0:a")
 
@@ -38,6 +31,17 @@ SHAPES = {
         *(*BOTH, "-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none"),
         *("-tag:v", "hvc1", "-c:a", "libopus"),
     ),
+    "hev1.mp4": (
+        *(*BOTH, "-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none"),
+        *AAC,
+    ),
+    "vp9.mp4": (*BOTH, "-c:v", "libvpx-vp9", "-cpu-used", "8", "-deadline", "realtime", *AAC),
+    "av1.mp4": (*BOTH, "-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime", *AAC),
+    "before.mp4": (*BOTH, *H264_BFRAMES, *AAC, "-movflags", "+negative_cts_offsets"),
+    "before-late.mp4": (
+        *("-itsoffset", "0.7", *BOTH, *H264_BFRAMES, *AAC),
+        *("-movflags", "+negative_cts_offsets"),
+    ),
 }
 
 FRAGMENTED = {
@@ -47,69 +51,36 @@ FRAGMENTED = {
         *("-movflags", "+frag_keyframe+empty_moov+default_base_moof"),
     ),
     "often.mp4": (*BOTH, *H264, *AAC, "-movflags", "+empty_moov", "-frag_duration", "300000"),
+    "dash.mp4": (
+        *(*BOTH, *H264_BFRAMES, *AAC),
+        *("-movflags", "+empty_moov+dash", "-frag_duration", "300000"),
+    ),
+    "indexed.mp4": (*BOTH, *H264, *AAC, "-movflags", "+frag_keyframe+empty_moov+global_sidx"),
+    "cmaf.mp4": (*BOTH, *H264_BFRAMES, *AAC, "-movflags", "+frag_keyframe+cmaf"),
+    "cmaf-indexed.mp4": (
+        *BOTH,
+        *H264_BFRAMES,
+        *AAC,
+        "-movflags",
+        "+frag_keyframe+cmaf+global_sidx",
+    ),
 }
 
 WHOLE = {
     "other.mkv": (*BOTH, *H264, *AAC),
-    "indexed.mp4": (*BOTH, *H264, *AAC, "-movflags", "+frag_keyframe+empty_moov+global_sidx"),
     "begun.mp4": (*BOTH, *H264, *AAC, "-movflags", "+frag_keyframe"),
-    "before.mp4": (*BOTH, *H264_BFRAMES, *AAC, "-movflags", "+negative_cts_offsets"),
     "raw.mov": (*BOTH, *H264, "-c:a", "pcm_s16le"),
     "mp3.mp4": (*BOTH, *H264, "-c:a", "libmp3lame"),
     "mpeg4.mp4": (*BOTH, "-c:v", "mpeg4", *AAC),
 }
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of some seconds, so that a file of half a minute has several."""
-    for module in (parts, fragments):
-        monkeypatch.setattr(module, "FROM_SAMPLES", 0)
-        monkeypatch.setattr(module, "PART_SAMPLES", 150)
-    monkeypatch.setattr(parts, "HEAD_S", 2)
-    monkeypatch.setattr(parts, "AHEAD_S_MAX", 1)
-    monkeypatch.setattr(parts, "HEAD_SAMPLES", 16)
-
-
-def packets(container: Any) -> dict[int, list[tuple[object, ...]]]:
-    """All that a packet says, by stream."""
-    found: dict[int, list[tuple[object, ...]]] = {}
-    for packet in packets_of(container, None, pulse=lambda: None):
-        if packet.stream.type in ("audio", "video"):
-            sides = [(side.data_type, bytes(side)) for side in packet.iter_sidedata()]
-            times = (packet.pts, packet.dts, packet.duration, packet.time_base)
-            marks = (packet.is_keyframe, packet.is_discard, packet.is_corrupt, packet.is_disposable)
-            found.setdefault(packet.stream_index, []).append(
-                (*times, *marks, packet.pos, bytes(packet), sides)
-            )
-    container.close()
-    return found
-
-
-def streams(container: Any) -> Iterator[tuple[object, ...]]:
-    for stream in container.streams:
-        context = stream.codec_context
-        yield stream.type, stream.start_time, stream.duration, stream.time_base, stream.metadata
-        yield () if context is None else (context.name, context.extradata)
-    yield container.duration, container.start_time, container.metadata
-
-
 @pytest.mark.parametrize("name", [*SHAPES, *FRAGMENTED])
 def test_its_packets_are_those_of_the_whole(clips: Clips, name: str) -> None:
-    path = str(clips.make(f"parts-{name}", *(SHAPES | FRAGMENTED)[name]))
-    found = find_parts(path)
-    assert found is not None
-    assert found.count > 2
-    with open_container(path) as whole, Parted(path, found) as parted:
-        assert parted.is_plain
-        assert list(streams(parted)) == list(streams(whole))
-    expected = packets(open_container(path))
-    assert packets(Parted(path, found)) == expected
-    for index, alone in expected.items():
-        assert packets(Parted(path, found, only_track=index)) == {0: alone}
+    check_same(clips.make(f"parts-{name}", *(SHAPES | FRAGMENTED)[name]))
 
 
-@pytest.mark.parametrize("name", ["plain.mp4", "often.mp4"])
+@pytest.mark.parametrize("name", ["plain.mp4", "often.mp4", "dash.mp4"])
 def test_no_part_shows_the_index_of_all(clips: Clips, name: str) -> None:
     path = str(clips.make(f"parts-{name}", *(SHAPES | FRAGMENTED)[name]))
     found = find_parts(path)
@@ -141,9 +112,9 @@ def test_what_is_not_plain_is_left_whole(clips: Clips, name: str) -> None:
     assert find_parts(str(clips.make(f"parts-{name}", *WHOLE[name]))) is None
 
 
-def in_box(data: bytes, kind: bytes, at: int, value: int) -> bytes:
-    """The file with four bytes changed that stand in the first box of this kind."""
-    place = data.index(kind) + 4 + at
+def in_box(data: bytes, kind: bytes, at: int, value: int, *, nth: int = 0) -> bytes:
+    """The file with four bytes changed that stand in one box of this kind."""
+    place = [found.start() for found in re.finditer(kind, data)][nth] + 4 + at
     return data[:place] + value.to_bytes(4, "big") + data[place + 4 :]
 
 
@@ -153,7 +124,7 @@ def in_box(data: bytes, kind: bytes, at: int, value: int) -> bytes:
         (b"stts", 4, 2),  # more entries than the box holds
         (b"stts", 8, 7),  # other samples than there are sizes
         (b"ctts", 8, 9999),
-        (b"ctts", 12, 0xFFFFFF00),  # presented before it is decoded
+        (b"ctts", 12, 0x80000000),  # hours before it is decoded
         (b"ctts", 12, 0x00FFFFFF),  # hours after
         (b"stsz", 8, 1),
         (b"stsz", 12, 0),  # an empty sample
@@ -166,6 +137,8 @@ def in_box(data: bytes, kind: bytes, at: int, value: int) -> bytes:
         (b"stsc", 16, 2),  # another description
         (b"stco", 12, 0),  # chunks that go back
         (b"stsd", 4, 2),
+        (b"stsd", 8, 0x7FFFFFFF),  # one that is larger than its box
+        (b"mdhd", 12, 0),  # no ticks to a second
         (b"hdlr", -8, 0),
         (b"elst", 16, 0x00020000),  # twice as fast
         (b"elst", 12, 0x00FFFFFF),  # shown from the middle on
@@ -208,7 +181,6 @@ def test_sound_that_begins_long_before_it_is_shown_is_left_whole(clips: Clips) -
         (b"trun", 4, 1),  # fewer samples than there are sizes
         (b"trun", 8, 0x7FFFFFFF),  # beyond its fragment
         (b"trun", 16, 0),  # an empty sample
-        (b"trun", 20, 0xFFFFFF00),  # presented before it is decoded
         (b"mfhd", -4, int.from_bytes(b"senc", "big")),
         (b"stsd", 4, 2),
         (b"stsz", 8, 1),  # samples of the index itself
@@ -227,8 +199,78 @@ def test_fragments_that_are_not_plain_are_left_whole(
 def test_what_follows_the_last_box_leaves_it_whole(clips: Clips) -> None:
     path = clips.make("parts-index-first.mp4", *SHAPES["index-first.mp4"])
     data = path.read_bytes()
-    for other in (data[:-9], data + bytes(5), data + bytes(16), data + data):
+    for other in (data + bytes(5), data + bytes(16), data + data):
         assert find_parts(str(clips.write("parts-other.mp4", other))) is None
+
+
+BEFORE = 0xFFFFF000
+"""Presented two fifths of a second before it is decoded."""
+
+
+def test_by_how_much_all_is_moved_is_told_by_the_beginning(clips: Clips) -> None:
+    """FFmpeg moves the times of all samples by what the most extreme one asks for."""
+    data = clips.make("parts-before.mp4", *SHAPES["before.mp4"]).read_bytes()
+    early = in_box(data, b"ctts", 12 + 8 * 5, BEFORE)
+    check_same(clips.write("parts-early.mp4", early))
+    late = in_box(data, b"ctts", 12 + 8 * 60, BEFORE)
+    assert find_parts(str(clips.write("parts-late.mp4", late))) is None
+
+
+def test_fragments_are_shown_up_to_the_one_that_moves_all_the_most(
+    clips: Clips, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = clips.write("parts-late.mp4", moved_late(clips, "cmaf.mp4"))
+    check_same(path)
+    monkeypatch.setattr(fragments, "HEAD_SAMPLES_MAX", 100)
+    assert find_parts(str(path)) is None
+
+
+def test_fragments_that_are_read_one_by_one_are_moved_by_the_first(clips: Clips) -> None:
+    """With an index of segments, by how much depends on how far FFmpeg has read."""
+    path = clips.write("parts-late.mp4", moved_late(clips, "cmaf-indexed.mp4"))
+    assert find_parts(str(path)) is None
+
+
+def moved_late(clips: Clips, name: str) -> bytes:
+    """With one picture of the fifth fragment that is presented long before it is decoded."""
+    data = clips.make(f"parts-{name}", *FRAGMENTED[name]).read_bytes()
+    return in_box(data, b"trun", 20, BEFORE, nth=8)
+
+
+def test_how_long_the_last_segment_of_a_track_says_it_is_counts(clips: Clips) -> None:
+    data = clips.make("parts-dash.mp4", *FRAGMENTED["dash.mp4"]).read_bytes()
+    for _ in range(4):  # of both tracks, the last two
+        place = data.rindex(b"sidx")
+        data = data[:place] + b"free" + data[place + 4 :]
+    for nth in (-1, -2):
+        data = in_box(data, b"sidx", 36, 0x00FFFFFF, nth=nth)  # hours
+    check_same(clips.write("parts-longer.mp4", data))
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (0, 0x02000000),  # of a version to come
+        (4, 77),  # of no track
+        (8, 0),  # no ticks to a second
+        (28, 0),  # of nothing
+        (32, 0x80000000),  # of other boxes of its kind
+    ],
+)
+def test_a_segment_that_is_not_plain_leaves_the_file_whole(
+    clips: Clips, at: int, value: int
+) -> None:
+    """FFmpeg gives up a file in which it meets one, and it may be in any part."""
+    data = clips.make("parts-dash.mp4", *FRAGMENTED["dash.mp4"]).read_bytes()
+    changed = in_box(data, b"sidx", at, value, nth=5)
+    assert find_parts(str(clips.write("parts-changed.mp4", changed))) is None
+
+
+def test_a_sample_within_the_index_leaves_the_file_whole(clips: Clips) -> None:
+    """Each part shows another index there."""
+    data = clips.make("parts-index-first.mp4", *SHAPES["index-first.mp4"]).read_bytes()
+    changed = in_box(data, b"stco", 8, data.index(b"moov") + 200)
+    assert find_parts(str(clips.write("parts-changed.mp4", changed))) is None
 
 
 def test_the_beginning_shows_where_most_pictures_are_reordered(clips: Clips) -> None:
