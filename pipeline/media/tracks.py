@@ -12,7 +12,7 @@ from pipeline.media.data_chunk import patches_of_whole
 from pipeline.media.joined import patches_of_all
 from pipeline.media.mp4.one_track import OneTrack, find_tracks
 from pipeline.media.mp4.parted import Parted, find_parts
-from pipeline.media.mp4.patched import Patched
+from pipeline.media.patched import Patched
 from pipeline.media.sound import STORED_TIMES
 from pipeline.media.track import THREADS_MAX
 

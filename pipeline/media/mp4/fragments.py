@@ -23,8 +23,8 @@ from pipeline.media.mp4.part import (
     Bounds,
     Part,
 )
-from pipeline.media.mp4.patched import PASSED_OVER, Patched
 from pipeline.media.mp4.sample_tables import count_descriptions
+from pipeline.media.patched import PASSED_OVER, Patched
 
 KINDS = frozenset(
     {b"ftyp", b"styp", b"moov", b"sidx", b"moof", b"mdat", b"free", b"skip", b"wide", b"mfra"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.media.container import read_boxes
-from pipeline.media.mp4.patched import PASSED_OVER, Patched
+from pipeline.media.patched import PASSED_OVER, Patched
 
 TRACKS_MAX = 64
 """Tracks of an index that are looked for: of streams, no more are accepted by default."""

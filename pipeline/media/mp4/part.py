@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.media.mp4.patched import Patched
+from pipeline.media.patched import Patched
 
 FROM_SAMPLES = 100_000
 """From less than an hour on; the index of a shorter file takes a few megabytes at most."""

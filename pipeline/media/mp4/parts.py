@@ -32,7 +32,7 @@ from pipeline.media.mp4.part import (
     Bounds,
     Part,
 )
-from pipeline.media.mp4.patched import PASSED_OVER, Patched
+from pipeline.media.patched import PASSED_OVER, Patched
 
 TRACKS_MAX = 64
 

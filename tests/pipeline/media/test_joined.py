@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.media import joined as module
 from pipeline.media.joined import patches_of_all
-from pipeline.media.mp4.patched import Patched
+from pipeline.media.patched import Patched
 from pipeline.media.scan import packets_of
 from tests.clips import H264, H264_BFRAMES, Clips, greys, tones
 from tests.pipeline.media.watched import check_grey, watch
