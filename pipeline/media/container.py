@@ -37,6 +37,11 @@ ANALYZE_US = 30_000_000
 
 SNIFF_BYTES = 512
 
+METADATA_BYTES = 4096
+"""Of an FLV file, in which every writer puts how long it is, if it does."""
+
+_FLV, _DURATION = b"FLV\x01", b"\0\x08duration"
+
 BOXES_MAX = 100_000
 """Top-level boxes looked at; a fragmented day has 50,000."""
 
@@ -73,7 +78,7 @@ def open_container(
         "probesize": str(PROBE_BYTES),
         "analyzeduration": str(ANALYZE_US),
     }
-    if is_fragment_cut:
+    if is_fragment_cut or _is_timed_flv(path):
         options["seekable"] = "0"
     if has_stored_times_only:
         options["fflags"] = "+nofillin"
@@ -102,6 +107,15 @@ def open_container(
     made_up: Any = Flags.gen_pts
     container.flags &= ~made_up.value
     return container
+
+
+def _is_timed_flv(path: str) -> bool:
+    """Of the sound of FLV FFmpeg keeps an index, packet by packet, as long as it could seek by it;
+    and it does seek, to the end, where the file does not say how long it is.
+    """
+    with Path(path).open("rb") as file:
+        head = file.read(METADATA_BYTES)
+    return head.startswith(_FLV) and _DURATION in head
 
 
 def check_file(path: str, *, file_bytes_max: int) -> int:

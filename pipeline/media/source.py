@@ -104,7 +104,7 @@ class _Opening:
             format=format_name,
             size_bytes=size,
             origin_ms=milliseconds(origin),
-            declared_duration_ms=None if duration_us is None else max(duration_us // 1000, 0),
+            declared_duration_ms=max(duration_us // 1000, 0) if duration_us else None,
             packet_end_ms=self._packet_end_ms(chosen, origin),
             streams=choice.streams,
         )

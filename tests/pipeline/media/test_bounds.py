@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import RecordingRefused
+from pipeline.media.container import open_container
 from pipeline.media.source import open_source
 from pipeline.media_child import MediaChild
 from pipeline.records import Probe
@@ -184,3 +185,30 @@ def test_attachments_and_a_flood_of_subtitles_are_passed_over(clips: Clips) -> N
     assert watched.seconds[:2] == [0, 1]
     assert len(watched.probe.streams) == 6
     assert "word" not in str(watched.probe)
+
+
+def test_no_index_is_kept_of_the_packets_of_flv(clips: Clips) -> None:
+    """FFmpeg keeps 40 bytes of each, and twice the room while it grows."""
+    path = clips.encoded("a.flv", 6, "-c:v", "flv1", "-c:a", "mp3", rate_hz=44_100)
+    with open_container(str(path)) as container:
+        assert sum(1 for _ in container.demux()) > 200
+        assert [len(stream.index_entries) for stream in container.streams] == [0, 0]
+    assert watch(path).probe.declared_duration_ms == pytest.approx(6000, abs=100)
+
+
+@pytest.mark.parametrize(("flags", "declared_ms"), [("", None), ("no_duration_filesize", 2000)])
+def test_an_flv_file_that_does_not_say_how_long_it_is(
+    clips: Clips, flags: str, declared_ms: int | None
+) -> None:
+    """What a pipe was written to says 0; of what says nothing, FFmpeg looks at the end."""
+    path = clips.encoded(
+        *("a.flv", 2, "-c:v", "flv1", "-c:a", "mp3", "-flvflags", flags or "0"), rate_hz=44_100
+    )
+    content = path.read_bytes()
+    if not flags:
+        at = content.index(b"\0\x08duration\0") + 11
+        path = clips.write("piped.flv", content[:at] + bytes(8) + content[at + 8 :])
+    watched = watch(path)
+    found = watched.probe.declared_duration_ms
+    assert found == (declared_ms and pytest.approx(declared_ms, abs=100))
+    assert len(watched.units) in (2, 3)
