@@ -37,6 +37,29 @@ def patches_of_all(path: str, *, pulse: Callable[[], None]) -> list[tuple[int, b
         return list(_of_flv(file, pulse)) if head.startswith(b"FLV\x01") else []
 
 
+def find_head_behind(path: str, at: int) -> int | None:
+    """Where one more part begins behind this place, at which the last packet that was read lies."""
+    size = Path(path).stat().st_size
+    with Path(path).open("rb") as file:
+        head = file.read(len(_EBML))
+        file.seek(at + 1)
+        behind = file.read(SEARCH_BYTES)
+        if head == _EBML:
+            found = _places(behind, _EBML)
+            return next((p for f in found if _segment_of(file, p := at + 1 + f, size)), None)
+        if head != _FLV[0][: len(head)]:
+            return None
+        every = (at + 1 + place for head in _FLV for place in _places(behind, head))
+        return min(every, default=None)
+
+
+def _places(data: bytes, wanted: bytes) -> Iterator[int]:
+    at = data.find(wanted)
+    while at >= 0:
+        yield at
+        at = data.find(wanted, at + 1)
+
+
 def _of_matroska(file: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
     """The first file's segment is said to end nowhere, and what begins a later one is void; FFmpeg
     ends with the second else. It reads over the heads behind one that says so itself.

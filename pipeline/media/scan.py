@@ -74,6 +74,8 @@ def scan_packets(
     turns = Turns(PERIODS.get(container.format.name))
     is_presented = container.format.name in PRESENTED
     for in_file, packet in enumerate(packets_of(container, None, pulse=pulse)):
+        if packet.pos is not None:
+            scan.last_at = max(scan.last_at, packet.pos)
         kind = packet.stream.type
         if kind not in ("audio", "video"):
             continue

@@ -40,6 +40,8 @@ class Scan:
     streams: dict[int, StreamScan] = field(default_factory=dict)
     start_us: int | None = None
     """The container's own start on the clock of the packets; None where it gives none."""
+    last_at: int = 0
+    """Where in the file the last packet that was read begins, as far as its reader says so."""
     resets: list[tuple[int, int]] = field(default_factory=list)
     """Backward clock jumps that were continued: µs reached before, µs the file said."""
 

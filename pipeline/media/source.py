@@ -17,6 +17,7 @@ from pipeline.media.bounds import check_container, check_scan, check_streams
 from pipeline.media.container import check_file, is_encrypted
 from pipeline.media.data_chunk import find_misdeclared
 from pipeline.media.decode import PictureTimes, look_at_times, pictures
+from pipeline.media.joined import find_head_behind
 from pipeline.media.mixdown import Mixdown
 from pipeline.media.remarks import RemarkBook
 from pipeline.media.rest import find_rest
@@ -228,6 +229,8 @@ class _Opening:
 
     def _note_rest(self, size: int) -> None:
         at = find_rest(self._path)
+        if at is None:
+            at = find_head_behind(self._path, self._scan.last_at)
         if at is not None:
             self._remarks.note(
                 "file_goes_on",

@@ -75,6 +75,23 @@ def patches(path: Path) -> list[tuple[int, bytes]]:
     return patches_of_all(str(path), pulse=lambda: None)
 
 
+def test_a_part_that_is_not_read_is_told(clips: Clips) -> None:
+    """One behind a part that ends nowhere, and one without the tag that the join is hidden in."""
+    live, whole = part(clips, "mkv", 2, "-live", "1"), part(clips, "mkv", 1)
+    content = part(clips, "flv", 1).read_bytes()
+    first_tag = 13 + 11 + int.from_bytes(content[14:17], "big") + 4
+    bare = clips.write("bare.flv", content + content[:13] + content[first_tag:])
+    for path, at in (
+        (joined(clips, live, whole), live.stat().st_size),
+        (bare, len(content)),
+    ):
+        watched = watch(path)
+        (told,) = watched.remarks("file_goes_on")
+        assert f"begins at byte {at:,} of the file's {path.stat().st_size:,}" in told.message
+    for read in (live, whole, joined(clips, live, live), joined(clips, whole, whole)):
+        assert watch(read).remarks("file_goes_on") == []
+
+
 def shown(path: Path) -> bytes:
     return Patched(str(path), patches(path)).read(path.stat().st_size)
 
