@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import av
 
@@ -66,9 +66,20 @@ def _moved(time: int | None, ticks: int) -> int | None:
     return time + ticks
 
 
+def packet_of(data: bytes) -> Packet[Any]:
+    """A packet that holds these bytes in FFmpeg's own memory.
+
+    One made of the object `data` lets go of it with Python's lock; a decoder's thread that does so
+    waits for ever where whoever ends the decoder holds that lock.
+    """
+    packet: Packet[Any] = av.Packet(len(data))
+    packet.update(data)
+    return packet
+
+
 def _kept(packet: Packet[Stream]) -> Packet[Stream]:
     """The same packet without the mark, which PyAV cannot take off."""
-    copy: Packet[Stream] = av.Packet(bytes(packet))
+    copy: Packet[Stream] = packet_of(bytes(packet))
     copy.time_base, copy.stream = packet.time_base, packet.stream
     copy.pts, copy.dts, copy.duration = packet.pts, packet.dts, packet.duration
     copy.is_keyframe = packet.is_keyframe

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from pipeline.media.flac import HEADER_BYTES_MAX, read_header, whole_frames
+from pipeline.media.packets import packet_of
 
 if TYPE_CHECKING:
     from av.packet import Packet
@@ -99,7 +100,7 @@ def _flac_frames(
 
 
 def _piece(packet: Packet[Stream], data: bytes, ticks: int | None) -> Packet[Any]:
-    piece: Packet[Any] = av.Packet(data)
+    piece = packet_of(data)
     piece.time_base = packet.time_base
     piece.pts = piece.dts = ticks
     return piece
